@@ -1,0 +1,178 @@
+//! A ticket: one batch's place in the order, and its rows to be made.
+//!
+//! Threads take rows of it in chunks ([`Claim`]). Whoever ends the last chunk
+//! gets the whole of it back ([`Finished`]), alone.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc as StdArc;
+use std::sync::atomic::AtomicBool;
+
+use crate::grid::{Grid, Plan};
+use crate::queue::Desk;
+use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
+
+/// One batch's place in the order: `rows` rows to be made, and what the makers
+/// need to know (`T`).
+pub(crate) struct Ticket<T, R> {
+    /// Its number in its lane, from 0.
+    pub(crate) number: u64,
+    pub(crate) rows: usize,
+    payload: T,
+    /// Where its result is put.
+    desk: Arc<Desk<R>>,
+    /// Rows made. The last adder has the ticket to itself.
+    done: AtomicUsize,
+    /// The memory, once it is known what is needed. Taken by the last.
+    grid: Mutex<Option<Arc<Grid>>>,
+}
+
+impl<T, R> Ticket<T, R> {
+    pub(crate) fn new(number: u64, rows: usize, payload: T, desk: Arc<Desk<R>>) -> Self {
+        Ticket { number, rows, payload, desk, done: AtomicUsize::new(0), grid: Mutex::new(None) }
+    }
+}
+
+/// Some rows of a ticket, for one thread to make.
+///
+/// I4: the claims of a ticket are disjoint. A queue hands them out under its
+/// lock, from one cursor that only grows; a claim can not be copied.
+pub struct Claim<T, R> {
+    ticket: Arc<Ticket<T, R>>,
+    rows: Range<usize>,
+    grid: Option<Arc<Grid>>,
+}
+
+impl<T, R> Claim<T, R> {
+    /// The caller keeps I4.
+    pub(crate) fn new(ticket: Arc<Ticket<T, R>>, rows: Range<usize>) -> Self {
+        Claim { ticket, rows, grid: None }
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    /// All rows of the ticket.
+    pub fn ticket_rows(&self) -> usize {
+        self.ticket.rows
+    }
+
+    /// The ticket's number in its lane, from 0.
+    pub fn number(&self) -> u64 {
+        self.ticket.number
+    }
+
+    /// What the ticket was issued with.
+    pub fn payload(&self) -> &T {
+        &self.ticket.payload
+    }
+
+    /// Was the lane dropped? Nobody waits for these rows then.
+    pub fn cancelled(&self) -> &StdArc<AtomicBool> {
+        self.ticket.desk.cancelled()
+    }
+
+    /// The plan of the ticket's memory, if it has been laid out.
+    pub fn plan(&mut self) -> Option<StdArc<Plan>> {
+        if self.grid.is_none() {
+            self.grid = lock(&self.ticket.grid).clone();
+        }
+        self.grid.as_ref().map(|grid| StdArc::clone(grid.plan()))
+    }
+
+    /// Gives the ticket its memory, unless another thread was first: `grid` is
+    /// called at most once a ticket, and no other claim of it is laid out
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Those of `grid`; the ticket then still has no memory.
+    ///
+    /// # Panics
+    /// If the grid has not as many rows as the ticket.
+    pub fn lay<E>(&mut self, grid: impl FnOnce() -> Result<Grid, E>) -> Result<(), E> {
+        let mut place = lock(&self.ticket.grid);
+        if place.is_none() {
+            let grid = grid()?;
+            assert_eq!(grid.plan().rows(), self.ticket.rows, "a grid of another size");
+            *place = Some(Arc::new(grid));
+        }
+        self.grid = place.clone();
+        Ok(())
+    }
+
+    /// The memory of the claimed rows, column by column; `None` before the
+    /// ticket is laid out.
+    pub fn columns<'a, C: FromIterator<&'a mut [u8]>>(&'a mut self) -> Option<C> {
+        self.plan()?;
+        let grid = self.grid.as_ref()?;
+        // SAFETY: these rows are this claim's alone (I4), and `&mut self`
+        // makes this the only use of them. Nobody takes the grid out of the
+        // ticket before this claim is finished (`finish` consumes it).
+        Some(unsafe { grid.columns_shared(self.rows.clone()) })
+    }
+
+    /// The rows are made. The last claim of a ticket gets it back.
+    pub fn finish(self) -> Option<Finished<T, R>> {
+        let Claim { ticket, rows, grid } = self;
+        // Before the rows count as done, so that the last finds itself alone.
+        drop(grid);
+        // AcqRel: the last sees what the others wrote.
+        let before = ticket.done.fetch_add(rows.len(), Ordering::AcqRel);
+        if before + rows.len() < ticket.rows {
+            return None;
+        }
+        let grid = lock(&ticket.grid).take();
+        // Every claim has dropped its share before it counted its rows.
+        let grid = grid.and_then(|grid| Arc::try_unwrap(grid).ok());
+        Some(Finished { ticket, grid })
+    }
+}
+
+impl<T, R> fmt::Debug for Claim<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("ticket", &self.ticket.number)
+            .field("rows", &self.rows)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A ticket whose rows are all made.
+pub struct Finished<T, R> {
+    ticket: Arc<Ticket<T, R>>,
+    /// The memory, if it was ever laid out.
+    pub grid: Option<Grid>,
+}
+
+impl<T, R> Finished<T, R> {
+    /// The ticket's number in its lane, from 0.
+    pub fn number(&self) -> u64 {
+        self.ticket.number
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.ticket.rows
+    }
+
+    /// What the ticket was issued with.
+    pub fn payload(&self) -> &T {
+        &self.ticket.payload
+    }
+
+    /// Hands the ticket's result to the owner of its lane.
+    pub fn deliver(self, result: R) {
+        self.ticket.desk.deliver(self.ticket.number, result);
+    }
+}
+
+impl<T, R> fmt::Debug for Finished<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Finished")
+            .field("ticket", &self.ticket.number)
+            .field("grid", &self.grid)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,14 @@
+//! Samples: what they consist of, where they are written, how Rust values
+//! become one.
+
+mod buf;
+mod row;
+mod spec;
+mod value;
+
+pub use buf::{FieldRef, SampleBuf, SampleRef};
+pub use row::{Row, Rows};
+pub(crate) use row::{Aside, Columns};
+pub use spec::{Field, FieldKind, Name, Spec};
+pub(crate) use spec::{Kind, Shape, too_large};
+pub use value::Sample;

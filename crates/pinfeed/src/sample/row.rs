@@ -1,0 +1,397 @@
+//! Where a data set writes: [`Rows`], some neighbouring rows of a batch, and
+//! [`Row`], one of them.
+//!
+//! A row lies in the slot when the layout of the batch is known and the sample
+//! has it. Otherwise the sample goes to a buffer beside (it *spills*), and the
+//! thread that ends the batch sorts it out: see `loader/README.md`.
+
+use smallvec::SmallVec;
+
+use super::buf::SampleBuf;
+use super::spec::{Kind, Name, Spec};
+use crate::dataset::Context;
+use crate::error::{BoxError, Error, Kind as ErrorKind, Result};
+use crate::tensor::{DType, Element};
+
+/// The memory of some rows: for each field, in order, the bytes of all of
+/// them, row after row. A field without bytes in the slot has an empty slice.
+pub(crate) type Columns<'a> = SmallVec<[&'a mut [u8]; 4]>;
+
+/// A string of a row, kept apart from the slot.
+#[derive(Debug)]
+pub(crate) struct Text {
+    pub(crate) row: usize,
+    pub(crate) field: usize,
+    pub(crate) bytes: Box<[u8]>,
+}
+
+/// What a chunk of rows leaves beside the slot.
+#[derive(Debug, Default)]
+pub(crate) struct Aside {
+    pub(crate) texts: Vec<Text>,
+    /// Samples that did not have the layout of the slot, by row.
+    pub(crate) spilled: Vec<(usize, SampleBuf)>,
+}
+
+/// One row of a batch, to be written field by field, in order.
+///
+/// Fields are called by their position, or by the name given with
+/// [`named`](Row::named) before the field is written.
+pub struct Row<'a> {
+    /// The layout of `columns`, where there is one.
+    spec: Option<&'a Spec>,
+    columns: Columns<'a>,
+    /// The row within `columns`.
+    row: usize,
+    /// Fields written so far.
+    field: usize,
+    /// Does the sample lie in `columns`, up to now?
+    in_slot: bool,
+    /// The name of the next field.
+    name: Option<Name>,
+    /// The sample, if it is not in the slot.
+    buf: &'a mut SampleBuf,
+    /// `Text::row` of the first row of `columns`.
+    first: usize,
+    texts: &'a mut Vec<Text>,
+}
+
+impl<'a> Row<'a> {
+    /// The memory of a scalar, or a small tensor, where it belongs: only if
+    /// the sample so far, and this field, are as the layout says.
+    #[inline]
+    fn cell(&mut self, dtype: DType, shape: &[usize]) -> Option<&mut [u8]> {
+        if !self.in_slot {
+            return None;
+        }
+        let field = self.spec?.fields.get(self.field)?;
+        let Kind::Tensor { dtype: d, shape: s, bytes } = &field.kind else { return None };
+        if *d != dtype || s[..] != *shape {
+            return None;
+        }
+        if (self.name.is_some() || field.name.is_some()) && self.name.take() != field.name {
+            return None;
+        }
+        let start = self.row * bytes;
+        let cell = self.columns.get_mut(self.field)?.get_mut(start..start + bytes)?;
+        self.field += 1;
+        Some(cell)
+    }
+
+    /// Names the next field.
+    pub fn named(&mut self, name: impl Into<Name>) -> &mut Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The next field's memory, as bytes: for a dtype known at run time. What
+    /// the bytes hold before they are written is unspecified.
+    ///
+    /// # Errors
+    /// If the tensor would have more bytes than an object may (`isize::MAX`).
+    #[inline]
+    pub fn tensor_bytes(&mut self, dtype: DType, shape: &[usize]) -> Result<&mut [u8]> {
+        // Asked twice, because a borrow returned early would last for the
+        // whole function.
+        if self.fits(dtype, shape) {
+            let field = self.field;
+            let bytes = self.spec.map_or(0, |s| s.fields[field].kind.row_bytes());
+            let start = self.row * bytes;
+            self.field += 1;
+            self.name = None;
+            return Ok(&mut self.columns[field][start..start + bytes]);
+        }
+        let kind = Kind::tensor(dtype, shape)?;
+        let bytes = kind.row_bytes();
+        self.spill();
+        Ok(self.buf.push(self.name.take(), kind, bytes))
+    }
+
+    #[inline]
+    fn fits(&self, dtype: DType, shape: &[usize]) -> bool {
+        self.in_slot
+            && self.spec.and_then(|s| s.fields.get(self.field)).is_some_and(|field| {
+                field.kind.is_tensor(dtype, shape) && field.name == self.name
+            })
+    }
+
+    /// The next field: a tensor of `T` of this shape, in row-major order, to be
+    /// written whole. What it holds before is unspecified.
+    ///
+    /// # Errors
+    /// If the tensor would have more bytes than an object may (`isize::MAX`).
+    #[inline]
+    pub fn tensor<T: Element>(&mut self, shape: &[usize]) -> Result<&mut [T]> {
+        let bytes = self.tensor_bytes(T::DTYPE, shape)?;
+        if T::DTYPE == DType::Bool {
+            // Any other byte would not be a bool.
+            bytes.fill(0);
+        }
+        bytemuck::checked::try_cast_slice_mut(bytes)
+            .map_err(|e| Error::tensor(format!("memory that can not hold {}: {e:?}", T::DTYPE)))
+    }
+
+    /// The next field: a scalar.
+    ///
+    /// # Errors
+    /// None today; the result is that of the other writers.
+    #[inline]
+    pub fn put<T: Element>(&mut self, value: T) -> Result<()> {
+        if let Some(cell) = self.cell(T::DTYPE, &[]) {
+            cell.copy_from_slice(bytemuck::bytes_of(&value));
+            return Ok(());
+        }
+        self.tensor_bytes(T::DTYPE, &[])?.copy_from_slice(bytemuck::bytes_of(&value));
+        Ok(())
+    }
+
+    /// The next field: a tensor of this shape, copied from `values`.
+    ///
+    /// # Errors
+    /// If `values` has not as many elements as the shape.
+    pub fn put_slice<T: Element>(&mut self, shape: &[usize], values: &[T]) -> Result<()> {
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        let cell = self.tensor_bytes(T::DTYPE, shape)?;
+        if cell.len() != bytes.len() {
+            return Err(Error::tensor(format!(
+                "{} values of {} given for a tensor of shape {shape:?}",
+                values.len(),
+                T::DTYPE
+            )));
+        }
+        cell.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The next field: a string.
+    pub fn put_text(&mut self, text: &str) {
+        self.put_string(Kind::Text, text.as_bytes());
+    }
+
+    /// The next field: a byte string.
+    pub fn put_bytes(&mut self, bytes: &[u8]) {
+        self.put_string(Kind::Bytes, bytes);
+    }
+
+    pub(crate) fn put_string(&mut self, kind: Kind, bytes: &[u8]) {
+        let here = self.in_slot
+            && self
+                .spec
+                .and_then(|s| s.fields.get(self.field))
+                .is_some_and(|field| field.kind == kind && field.name == self.name);
+        if here {
+            self.texts.push(Text {
+                row: self.first + self.row,
+                field: self.field,
+                bytes: bytes.into(),
+            });
+            self.field += 1;
+            self.name = None;
+        } else {
+            self.spill();
+            self.buf.push(self.name.take(), kind, bytes.len()).copy_from_slice(bytes);
+        }
+    }
+
+    /// Moves what is written so far to the buffer, if it is in the slot.
+    #[cold]
+    fn spill(&mut self) {
+        if !std::mem::replace(&mut self.in_slot, false) {
+            return;
+        }
+        let Some(spec) = self.spec else { return };
+        let first_text = self.texts_of_this_row();
+        let mut texts = self.texts.drain(first_text..);
+        for (field, column) in spec.fields[..self.field].iter().zip(&self.columns) {
+            let (name, kind) = (field.name.clone(), field.kind.clone());
+            match kind {
+                Kind::Tensor { bytes, .. } => {
+                    let start = self.row * bytes;
+                    self.buf.push(name, kind, bytes).copy_from_slice(&column[start..start + bytes]);
+                }
+                Kind::Text | Kind::Bytes => {
+                    let bytes = texts.next().map(|t| t.bytes).unwrap_or_default();
+                    self.buf.push(name, kind, bytes.len()).copy_from_slice(&bytes);
+                }
+            }
+        }
+    }
+
+    /// Where in `texts` the strings of the row being written begin.
+    fn texts_of_this_row(&self) -> usize {
+        let row = self.first + self.row;
+        self.texts.iter().rposition(|t| t.row != row).map_or(0, |last| last + 1)
+    }
+
+    #[inline]
+    fn begin(&mut self, row: usize) {
+        self.row = row;
+        self.field = 0;
+        self.name = None;
+        self.in_slot = self.spec.is_some();
+        if !self.in_slot {
+            self.buf.clear();
+        }
+    }
+
+    /// Ends the row: `Some` if the sample is not in the slot.
+    #[inline]
+    fn end(&mut self) -> Option<SampleBuf> {
+        if self.in_slot && self.spec.is_some_and(|s| s.fields.len() == self.field) {
+            return None;
+        }
+        self.spill();
+        Some(std::mem::take(self.buf))
+    }
+
+    /// Undoes the row: its strings go.
+    fn abandon(&mut self) {
+        let first_text = self.texts_of_this_row();
+        self.texts.truncate(first_text);
+        self.buf.clear();
+    }
+}
+
+/// Neighbouring rows of a batch, written by one thread.
+pub struct Rows<'a> {
+    row: Row<'a>,
+    /// The data set index of each row's sample, as the loader knows it.
+    indices: &'a [usize],
+    /// Rows begun: the sample a failure belongs to is the last of them.
+    begun: usize,
+    /// Every row was written by column.
+    by_column: bool,
+    spilled: &'a mut Vec<(usize, SampleBuf)>,
+}
+
+impl<'a> Rows<'a> {
+    /// Rows for the samples `indices`, the rows `first..` of the batch. Without
+    /// a layout the samples go to buffers; `buf` is scratch.
+    pub(crate) fn new(
+        layout: Option<(&'a Spec, Columns<'a>)>,
+        first: usize,
+        indices: &'a [usize],
+        buf: &'a mut SampleBuf,
+        aside: &'a mut Aside,
+    ) -> Self {
+        let (spec, columns) = match layout {
+            Some((spec, columns)) => (Some(spec), columns),
+            None => (None, Columns::new()),
+        };
+        let texts = &mut aside.texts;
+        Rows {
+            row: Row {
+                spec,
+                columns,
+                row: 0,
+                field: 0,
+                in_slot: false,
+                name: None,
+                buf,
+                first,
+                texts,
+            },
+            indices,
+            begun: 0,
+            by_column: false,
+            spilled: &mut aside.spilled,
+        }
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// No rows? Never so for the rows the loader hands out.
+    pub fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// Writes row after row: for each of `indices`, `get` writes its sample.
+    ///
+    /// # Errors
+    /// The first error of `get`. The loader knows which sample it belongs to.
+    #[inline]
+    pub fn each(
+        &mut self,
+        indices: &[usize],
+        cx: &mut Context,
+        mut get: impl FnMut(usize, &mut Row<'_>, &mut Context) -> Result<(), BoxError>,
+    ) -> Result<(), BoxError> {
+        while self.begun < self.len() {
+            let row = self.begun;
+            let Some(&index) = indices.get(row) else { break };
+            if cx.is_cancelled() {
+                return Err(Error::new(ErrorKind::Cancelled, "the iterator was dropped").into());
+            }
+            self.begun += 1;
+            // The loader's index, also where a wrapper asks with its own.
+            cx.enter(self.indices[row]);
+            self.row.begin(row);
+            if let Err(error) = get(index, &mut self.row, cx) {
+                self.row.abandon();
+                return Err(error);
+            }
+            if let Some(sample) = self.row.end() {
+                self.spilled.push((self.row.first + row, sample));
+            }
+        }
+        Ok(())
+    }
+
+    /// The memory of all rows, column by column, if the layout is just `spec`
+    /// (names included): for data sets that can fill a whole column at once.
+    /// The caller then writes every byte of every column.
+    ///
+    /// A data set that fails half way through may return its error: the loader
+    /// finds the sample to blame by asking for the samples one by one.
+    pub fn columns(&mut self, spec: &Spec) -> Option<&mut [&'a mut [u8]]> {
+        if self.begun > 0 || self.row.spec.is_none_or(|s| s != spec) {
+            return None;
+        }
+        self.by_column = true;
+        Some(&mut self.row.columns)
+    }
+
+    /// The column of samples that are one scalar, if that is the layout.
+    #[inline]
+    pub(crate) fn scalars<T: Element>(&mut self) -> Option<&mut [T]> {
+        let [field] = &self.row.spec?.fields[..] else { return None };
+        if self.begun > 0 || field.name.is_some() || !field.kind.is_tensor(T::DTYPE, &[]) {
+            return None;
+        }
+        let column = &mut **self.row.columns.get_mut(0)?;
+        if T::DTYPE == DType::Bool {
+            column.fill(0);
+        }
+        let column = bytemuck::checked::try_cast_slice_mut(column).ok()?;
+        self.by_column = true;
+        Some(column)
+    }
+
+    /// The row that was being written when the data set stopped.
+    pub(crate) fn current(&self) -> Option<usize> {
+        self.begun.checked_sub(1)
+    }
+
+    /// Have all rows been written?
+    pub(crate) fn is_complete(&self) -> bool {
+        self.by_column || self.begun == self.len()
+    }
+
+    /// Goes back to where nothing was written, for another try row by row.
+    pub(crate) fn restart(&mut self) {
+        self.by_column = false;
+        self.begun = 0;
+        let first = self.row.first;
+        self.row.texts.retain(|t| t.row < first);
+        self.spilled.retain(|(row, _)| *row < first);
+        self.row.buf.clear();
+    }
+
+    /// Passes over the row that failed.
+    pub(crate) fn abandon_current(&mut self) {
+        self.row.abandon();
+    }
+}

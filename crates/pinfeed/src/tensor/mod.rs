@@ -1,0 +1,5 @@
+//! Tensors in host memory: a dtype, a shape, and bytes that are shared.
+
+mod dtype;
+
+pub use dtype::{DType, Element};
