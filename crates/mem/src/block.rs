@@ -2,13 +2,18 @@
 
 use std::alloc::{self, Layout};
 use std::fmt;
+use std::mem;
 use std::ptr::NonNull;
 
 use crate::error::{Error, Result};
+use crate::fork::Moment;
 use crate::mapping::Mapping;
 
 /// Where every block begins: a cache line, and enough for any element.
 pub(crate) const ALIGN: usize = 64;
+/// The alignment asked of the heap. Any more, and the standard library fills
+/// the memory with zeros itself instead of asking for pages that hold them.
+const HEAP_ALIGN: usize = 16;
 
 /// Who has locked a block's pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,19 +41,28 @@ pub struct Block {
 enum Owner {
     /// No bytes.
     Nobody,
-    Heap(Layout),
+    /// The block begins at the first aligned byte from `base` on.
+    Heap {
+        base: NonNull<u8>,
+        layout: Layout,
+    },
     Mapping(#[expect(dead_code, reason = "kept to be unmapped by its own drop")] Mapping),
-    Stranger(Option<Box<dyn FnOnce() + Send + Sync>>),
+    Stranger {
+        free: Option<Box<dyn FnOnce() + Send + Sync>>,
+        made: Moment,
+    },
 }
 
 // SAFETY: a block is the only owner of its bytes (heap and mapping by making,
-// a stranger's by the contract of `from_raw`), and `&Block` gives no writes.
+// a stranger's by the contract of `from_raw`), which any thread may free.
 unsafe impl Send for Block {}
-// SAFETY: as above; shared access only reads.
+// SAFETY: `&Block` neither reads nor writes the bytes. Who does so by `as_ptr`
+// says why nobody else does (I1).
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Zeroed memory from the heap. Large ones cost nothing until touched.
+    /// Zeroed memory from the heap. A large one costs little until its pages
+    /// are written.
     ///
     /// # Errors
     /// If there is no memory of that size.
@@ -56,12 +70,20 @@ impl Block {
         if bytes == 0 {
             return Ok(Self::empty());
         }
-        let no_memory = || Error::map(bytes, std::io::ErrorKind::OutOfMemory.into());
-        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| no_memory())?;
+        let no_memory = || Error::no_memory(bytes, std::io::ErrorKind::OutOfMemory.into());
+        let layout = bytes
+            .checked_add(ALIGN - HEAP_ALIGN)
+            .and_then(|bytes| Layout::from_size_align(bytes, HEAP_ALIGN).ok())
+            .ok_or_else(no_memory)?;
         // SAFETY: the layout's size is not zero (checked above).
-        let ptr = unsafe { alloc::alloc_zeroed(layout) };
-        let ptr = NonNull::new(ptr).ok_or_else(no_memory)?;
-        Ok(Block { ptr, len: bytes, lock: Lock::default(), owner: Owner::Heap(layout) })
+        let base = unsafe { alloc::alloc_zeroed(layout) };
+        let base = NonNull::new(base).ok_or_else(no_memory)?;
+        let address = base.addr().get();
+        let pad = address.next_multiple_of(ALIGN) - address;
+        // SAFETY: `base` is aligned to HEAP_ALIGN, so `pad` is at most what
+        // was added to `bytes` above.
+        let ptr = unsafe { base.add(pad) };
+        Ok(Block { ptr, len: bytes, lock: Lock::default(), owner: Owner::Heap { base, layout } })
     }
 
     /// A shared anonymous mapping (`MAP_SHARED`), exact to the page, its pages
@@ -102,14 +124,18 @@ impl Block {
         }
     }
 
-    /// Memory of a stranger's; `free` gives it back.
+    /// Memory of a stranger's; `free` gives it back. In a process forked after
+    /// this call the memory is the parent's to give back: `free` is not called
+    /// there.
     ///
     /// # Safety
-    /// - `ptr` is aligned to 64, and points to `len` initialised bytes;
-    /// - nobody else reads or writes them until `free` is called;
+    /// - `ptr` is aligned to 64, and points to `len` initialised bytes of one
+    ///   allocation, which may be read and written through it;
+    /// - nobody else reads or writes them until `free` is called, or ever, if
+    ///   the block is forgotten;
     /// - they do not move, and stay valid until then;
     /// - `free` may be called on any thread;
-    /// - `lock` is true.
+    /// - what `lock` says of them is so until then.
     pub unsafe fn from_raw(
         ptr: NonNull<u8>,
         len: usize,
@@ -117,7 +143,8 @@ impl Block {
         free: impl FnOnce() + Send + Sync + 'static,
     ) -> Self {
         debug_assert!(ptr.as_ptr().addr().is_multiple_of(ALIGN));
-        Block { ptr, len, lock, owner: Owner::Stranger(Some(Box::new(free))) }
+        let owner = Owner::Stranger { free: Some(Box::new(free)), made: Moment::now() };
+        Block { ptr, len, lock, owner }
     }
 
     /// Bytes that can be used.
@@ -135,6 +162,8 @@ impl Block {
         self.lock
     }
 
+    /// The first byte. The pointer is the allocation's own, not one made from
+    /// `&self`: slots of one block are written through it at the same time.
     pub(crate) fn as_ptr(&self) -> NonNull<u8> {
         self.ptr
     }
@@ -142,7 +171,7 @@ impl Block {
     /// Would a forked child see writes made after the fork? A stranger's
     /// memory may be a shared mapping, so it counts as one.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.owner, Owner::Mapping(_) | Owner::Stranger(_))
+        matches!(self.owner, Owner::Mapping(_) | Owner::Stranger { .. })
     }
 }
 
@@ -150,18 +179,17 @@ impl Drop for Block {
     fn drop(&mut self) {
         match &mut self.owner {
             Owner::Nobody => {}
-            Owner::Heap(layout) => {
-                // SAFETY: `ptr` came from the global allocator with this very
+            Owner::Heap { base, layout } => {
+                // SAFETY: `base` came from the global allocator with this very
                 // layout (`zeroed`), and a block is dropped once.
-                unsafe { alloc::dealloc(self.ptr.as_ptr(), *layout) }
+                unsafe { alloc::dealloc(base.as_ptr(), *layout) }
             }
             // Unmapped by its own drop.
             Owner::Mapping(_) => {}
-            Owner::Stranger(free) => {
-                if let Some(free) = free.take() {
-                    free();
-                }
-            }
+            Owner::Stranger { free, made } => match free.take() {
+                Some(free) if made.same_process() => free(),
+                free => mem::forget(free),
+            },
         }
     }
 }
@@ -172,3 +200,50 @@ impl fmt::Debug for Block {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn aligned_and_exact() {
+        for bytes in [0, 1, 63, 64, 65, 4096, (1 << 20) + 1] {
+            for block in [Block::zeroed(bytes), Block::shared(bytes), Block::locked(bytes)] {
+                let Ok(block) = block else { continue };
+                assert_eq!(block.len(), bytes);
+                assert!(block.as_ptr().addr().get().is_multiple_of(ALIGN));
+            }
+        }
+    }
+
+    #[test]
+    fn more_than_there_is() {
+        for bytes in [usize::MAX, usize::MAX - ALIGN, isize::MAX as usize] {
+            assert_eq!(Block::zeroed(bytes).unwrap_err().bytes(), Some(bytes));
+            assert_eq!(Block::shared(bytes).unwrap_err().bytes(), Some(bytes));
+            assert_eq!(Block::locked(bytes).unwrap_err().bytes(), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn a_stranger_is_told_once() {
+        let freed = Arc::new(AtomicUsize::new(0));
+        let lock = Lock { os: false, driver: true };
+        let told = Arc::clone(&freed);
+        let owner = Block::zeroed(128).unwrap();
+        // SAFETY: the bytes are `owner`'s, which `free` keeps and nobody else
+        // uses. No page is locked, but nothing here acts upon that.
+        let block = unsafe {
+            Block::from_raw(owner.as_ptr(), owner.len(), lock, move || {
+                told.fetch_add(1, Ordering::Relaxed);
+                drop(owner);
+            })
+        };
+        assert_eq!(block.lock(), lock);
+        assert_eq!(freed.load(Ordering::Relaxed), 0);
+        drop(block);
+        assert_eq!(freed.load(Ordering::Relaxed), 1);
+    }
+}

@@ -62,18 +62,20 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Do `slots` slots of `slot_bytes` bytes fit the bound?
+    /// Do `slots` slots of `slot_bytes` bytes, in whole pages each, fit the
+    /// bound? What is taken already does not count.
     ///
     /// # Errors
     /// If not: an error with all the figures.
     pub fn check(&self, slots: usize, slot_bytes: usize) -> Result<()> {
-        match slots.checked_mul(slot_bytes) {
+        match slots.checked_mul(os::round_to_pages(slot_bytes)) {
             Some(bytes) if bytes <= self.limit => Ok(()),
             _ => Err(Error::budget(slots, slot_bytes, self.limit, self.why)),
         }
     }
 
-    /// Takes `bytes`, if they fit.
+    /// Takes `bytes`, if they fit. Relaxed, here and below: the number guards
+    /// no memory, and no update of it is lost.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         self.used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -84,5 +86,43 @@ impl Budget {
 
     pub(crate) fn give(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_what_fits() {
+        let budget = Budget::of(10);
+        assert!(budget.take(7));
+        assert!(!budget.take(4));
+        assert!(!budget.take(usize::MAX), "no wrapping around");
+        assert!(budget.take(3));
+        assert_eq!(budget.used(), 10);
+        budget.give(7);
+        assert_eq!(budget.used(), 3);
+    }
+
+    #[test]
+    fn checks_whole_pages() {
+        let page = os::page_size();
+        let budget = Budget::of(4 * page - 1);
+        assert!(budget.check(3, page - 1).is_ok());
+        // As bytes these would fit, but slots are pages.
+        let error = budget.check(4, page - 1).unwrap_err();
+        assert!(error.is_limit());
+        let text = error.to_string();
+        for figure in ["4 slots", &(page - 1).to_string(), &(4 * page - 1).to_string(), "as set"] {
+            assert!(text.contains(figure), "{text}");
+        }
+        assert!(budget.check(usize::MAX, 2).is_err());
+        assert!(Budget::of(usize::MAX).check(2, usize::MAX).is_err());
+    }
+
+    #[test]
+    fn a_quarter_is_something() {
+        assert!(Budget::quarter().limit() > 0);
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use crate::os;
+
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -23,11 +25,17 @@ enum Kind {
 }
 
 impl Error {
-    pub(crate) fn map(bytes: usize, source: io::Error) -> Self {
+    /// There is no memory of this size, locked or not: for an allocator of
+    /// your own.
+    pub fn no_memory(bytes: usize, source: io::Error) -> Self {
         Error(Box::new(Kind::Map { bytes, source }))
     }
 
-    pub(crate) fn lock(bytes: usize, held: u64, limit: Option<u64>, source: io::Error) -> Self {
+    /// The lock of so many bytes was refused ([`is_limit`](Error::is_limit)):
+    /// for an allocator of your own. What the process holds, and its limit,
+    /// are asked of the system here.
+    pub fn refused(bytes: usize, source: io::Error) -> Self {
+        let (held, limit) = (os::locked_bytes(), os::lock_limit());
         Error(Box::new(Kind::Lock { bytes, held, limit, source }))
     }
 

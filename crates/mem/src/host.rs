@@ -7,17 +7,20 @@ use crate::error::Result;
 
 /// A source of host memory for batches.
 ///
-/// The pool asks for blocks and gives them back by dropping them.
+/// The pool asks for blocks and gives them back by dropping them. It may ask
+/// with a lock held, so an allocator does not ask the pool in turn.
 pub trait HostAlloc: fmt::Debug + Send + Sync {
-    /// A block of `bytes` bytes.
+    /// A block of `bytes` bytes. What it has beyond is not used; a pool takes
+    /// a shorter one for an error.
     ///
     /// # Errors
     /// If there is none. An error that [`is_limit`](crate::Error::is_limit)
-    /// lets the pool take ordinary memory instead.
+    /// ([`Error::refused`](crate::Error::refused)) lets the pool take ordinary
+    /// memory instead.
     fn alloc(&self, bytes: usize) -> Result<Block>;
 
     /// Is what it hands out locked, by the system or the driver? Only locked
-    /// memory is held to the budget.
+    /// memory is held to the budget. A pool asks once, when it is made.
     fn locks(&self) -> bool;
 }
 

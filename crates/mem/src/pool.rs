@@ -1,9 +1,12 @@
 //! The pool: slots that are kept and handed out again.
 //!
-//! A request never waits. It gets a free slot; else the pool grows, as far as
-//! the budget goes; else it gets ordinary memory, counted as an overflow.
+//! A request never waits for a slot in use. It gets a free slot; else the pool
+//! has more made, as far as the budget goes; else it gets ordinary memory,
+//! counted as an overflow.
 
 use std::fmt;
+use std::io;
+use std::mem;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -13,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::fork::Moment;
 use crate::host::HostAlloc;
 use crate::os;
-use crate::slot::{Mem, Segment, SlotMut};
+use crate::slot::{Charge, Mem, Segment, SlotMut};
 use crate::sync::{Arc, Mutex, lock};
 
 /// Slots smaller than this come several at a time: one mapping, one lock.
@@ -23,6 +26,9 @@ const SEGMENT_BYTES: usize = 256 << 10;
 ///
 /// Dropping the pool gives back what is free; a slot in use goes when its user
 /// drops it.
+///
+/// In a process forked after the pool was made, a request is an error, and
+/// everything else does nothing: the memory is the parent's.
 pub struct Pool {
     home: Arc<Home>,
 }
@@ -30,22 +36,39 @@ pub struct Pool {
 /// What slots go back to.
 pub(crate) struct Home {
     alloc: StdArc<dyn HostAlloc>,
+    /// What the allocator said of itself when the pool was made: what is taken
+    /// from the budget and what is given back must not depend on its mood.
+    locks: bool,
     budget: StdArc<Budget>,
     made: Moment,
     state: Mutex<State>,
+    /// Held by the thread that has several slots made at once: who comes
+    /// meanwhile finds them made. Taken before `state`, never after.
+    making: Mutex<()>,
     /// Slots to have without counting as growth; also how many stay when free.
     base: AtomicUsize,
     overflowed: AtomicU64,
+    /// Bytes of the segments alive. Each counts itself out ([`Charge`]).
+    reserved: StdArc<AtomicUsize>,
 }
 
 struct State {
-    /// Slots that nobody uses.
+    /// Slots that nobody uses, the longest unused first.
     free: Vec<Free>,
     /// Set when the pool is dropped: what comes back is not kept.
     closed: bool,
     counts: Counts,
+    /// Slots that a thread is having made just now.
+    coming: usize,
+    /// The least number of bytes that the system refused to lock. As many are
+    /// not asked for again before some are given back, or the pool is trimmed:
+    /// to map and touch them only to be refused takes long.
+    refused: usize,
+    /// How it said so the last time.
+    refusal: Option<StdArc<Error>>,
 }
 
+/// I1: as long as a slot is in this list there is no `Mem` of it.
 struct Free {
     segment: Arc<Segment>,
     offset: usize,
@@ -54,7 +77,6 @@ struct Free {
 #[derive(Clone, Copy, Default)]
 struct Counts {
     slots: usize,
-    reserved: usize,
     in_use: usize,
     asked: usize,
     /// The most slots in use at a time since the last trim.
@@ -67,9 +89,11 @@ struct Counts {
 pub struct PoolStats {
     /// Slots had from the allocator and not given back.
     pub slots: usize,
-    /// Their bytes, whole pages.
+    /// Bytes had from the allocator and not given back, in whole pages. Small
+    /// slots share a segment, which is given back with the last of them.
     pub reserved: usize,
-    /// Slots handed out and not yet dropped, those of ordinary memory aside.
+    /// Slots handed out and not yet dropped, those of ordinary memory (and
+    /// those without bytes) aside.
     pub in_use: usize,
     /// Bytes that their users asked for.
     pub asked: usize,
@@ -87,6 +111,7 @@ impl Pool {
     pub fn new(alloc: StdArc<dyn HostAlloc>, budget: StdArc<Budget>) -> Self {
         Pool {
             home: Arc::new(Home {
+                locks: alloc.locks(),
                 alloc,
                 budget,
                 made: Moment::now(),
@@ -94,9 +119,14 @@ impl Pool {
                     free: Vec::new(),
                     closed: false,
                     counts: Counts::default(),
+                    coming: 0,
+                    refused: usize::MAX,
+                    refusal: None,
                 }),
+                making: Mutex::new(()),
                 base: AtomicUsize::new(1),
                 overflowed: AtomicU64::new(0),
+                reserved: StdArc::default(),
             }),
         }
     }
@@ -107,11 +137,14 @@ impl Pool {
         self.home.base.store(slots.max(1), Ordering::Relaxed);
     }
 
-    /// A slot of at least `bytes` bytes, for one writer. Never waits.
+    /// A slot of at least `bytes` bytes, for one writer. Waits for no slot in
+    /// use; only for another thread that is having slots made, if that is
+    /// where this one will come from.
     ///
     /// # Errors
-    /// If not even ordinary memory of that size can be had; and in a process
-    /// forked after the pool was made.
+    /// If the allocator has no memory of that size (where it has, but may not
+    /// lock it, ordinary memory is taken), or ordinary memory was taken and
+    /// there is none; and in a process forked after the pool was made.
     pub fn acquire(&self, bytes: usize) -> Result<SlotMut> {
         let home = &self.home;
         if !home.made.same_process() {
@@ -120,68 +153,103 @@ impl Pool {
         if bytes == 0 {
             return Ok(SlotMut::from(Block::zeroed(0)?));
         }
-        if let Some(free) = home.take_free(bytes) {
-            return Ok(home.hand_out(free, bytes));
+        let free = lock(&home.state).take_free(bytes);
+        let free = match free {
+            Some(free) => Some(free),
+            None => home.grow(bytes)?,
+        };
+        if let Some(Free { segment, offset }) = free {
+            // I1: the slot has left the list.
+            let mem = Mem::new(segment, offset, bytes, Some(Arc::clone(home)));
+            return Ok(SlotMut::new(mem));
         }
-        match home.grow(bytes)? {
-            Some(free) => Ok(home.hand_out(free, bytes)),
-            None => {
-                let before = home.overflowed.fetch_add(1, Ordering::Relaxed);
-                if before == 0 {
-                    tracing::debug!(bytes, "a slot of ordinary memory: the budget is used up");
-                }
-                Ok(SlotMut::from(Block::zeroed(bytes)?))
-            }
+        if home.overflowed.fetch_add(1, Ordering::Relaxed) == 0 {
+            tracing::warn!(
+                bytes,
+                budget = home.budget.limit(),
+                taken = home.budget.used(),
+                "ordinary memory for a slot: the budget is used up, or the lock was refused \
+                 (said once)"
+            );
         }
+        Ok(SlotMut::from(Block::zeroed(bytes)?))
     }
 
     /// Gives back free slots beyond what the last epoch needed: the base
-    /// number, or the most in use at a time since the last trim.
+    /// number, or the most in use at a time since the last trim. Those longest
+    /// unused go first.
     pub fn trim(&self) {
+        if !self.home.made.same_process() {
+            return;
+        }
         let base = self.home.base.load(Ordering::Relaxed);
-        let dropped: Vec<Free> = {
+        let dropped = {
             let mut state = lock(&self.home.state);
             let keep = base.max(state.counts.peak).saturating_sub(state.counts.in_use);
             state.counts.peak = state.counts.in_use;
-            let from = keep.min(state.free.len());
-            state.drop_free(from)
+            state.refused = usize::MAX;
+            let surplus = state.free.len().saturating_sub(keep);
+            state.drop_free(surplus)
         };
+        // Unmapping takes time: the lock is not held meanwhile. So everywhere.
         drop(dropped);
     }
 
     /// Gives back every free slot.
     pub fn release(&self) {
-        let dropped = lock(&self.home.state).drop_free(0);
+        if !self.home.made.same_process() {
+            return;
+        }
+        let dropped = {
+            let mut state = lock(&self.home.state);
+            state.refused = usize::MAX;
+            state.drop_free(usize::MAX)
+        };
         drop(dropped);
     }
 
-    /// What the pool holds now.
+    /// What the pool holds now. In a forked child, nothing.
     pub fn stats(&self) -> PoolStats {
-        let Counts { slots, reserved, in_use, asked, grown, .. } = lock(&self.home.state).counts;
+        let home = &self.home;
+        if !home.made.same_process() {
+            return PoolStats { locks: home.locks, ..PoolStats::default() };
+        }
+        let Counts { slots, in_use, asked, grown, .. } = lock(&home.state).counts;
         PoolStats {
             slots,
-            reserved,
+            reserved: home.reserved.load(Ordering::Relaxed),
             in_use,
             asked,
             grown,
-            overflowed: self.home.overflowed.load(Ordering::Relaxed),
-            locks: self.home.alloc.locks(),
+            overflowed: home.overflowed.load(Ordering::Relaxed),
+            locks: home.locks,
         }
+    }
+
+    /// How the lock was refused the last time, if it ever was: bytes asked and
+    /// held, the limit, and the remedy.
+    pub fn refusal(&self) -> Option<StdArc<Error>> {
+        if !self.home.made.same_process() {
+            return None;
+        }
+        lock(&self.home.state).refusal.clone()
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         if !self.home.made.same_process() {
-            // The lock may be held for ever by a thread that is not here.
+            // The lock may be held for ever by a thread that is not here, and
+            // the allocator may have a driver's handles, which are not to be
+            // touched here: nothing of it is ever dropped.
+            mem::forget(Arc::clone(&self.home));
             return;
         }
         let dropped = {
             let mut state = lock(&self.home.state);
             state.closed = true;
-            state.drop_free(0)
+            state.drop_free(usize::MAX)
         };
-        // Unmapping takes time; the lock is not held meanwhile.
         drop(dropped);
     }
 }
@@ -193,97 +261,149 @@ impl fmt::Debug for Pool {
 }
 
 impl State {
-    /// Takes the free slots from position `from` on out of the pool.
-    fn drop_free(&mut self, from: usize) -> Vec<Free> {
-        let dropped = self.free.split_off(from);
-        for free in &dropped {
-            self.forget(&free.segment);
-        }
-        dropped
+    /// The free slot that came back last and is large enough.
+    fn take_free(&mut self, bytes: usize) -> Option<Free> {
+        let at = self.free.iter().rposition(|free| free.segment.slot_bytes >= bytes)?;
+        let free = self.free.remove(at);
+        self.counts.take(bytes);
+        Some(free)
     }
 
-    /// A slot of `segment` leaves the pool for good.
-    fn forget(&mut self, segment: &Segment) {
+    /// Takes up to `count` free slots out of the pool for good, the longest
+    /// unused first.
+    fn drop_free(&mut self, count: usize) -> Vec<Free> {
+        let count = count.min(self.free.len());
+        for _ in 0..count {
+            self.forget_slot();
+        }
+        self.free.drain(..count).collect()
+    }
+
+    /// A slot leaves the pool for good.
+    fn forget_slot(&mut self) {
         self.counts.slots -= 1;
-        self.counts.reserved -= os::round_to_pages(segment.slot_bytes);
+        self.refused = usize::MAX;
+    }
+}
+
+/// Slots that a thread is having made. Dropped, they are not coming any more.
+struct Coming<'a> {
+    home: &'a Home,
+    count: usize,
+}
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        // An allocator that panics must not take the count along.
+        if self.count > 0 {
+            lock(&self.home.state).coming -= self.count;
+        }
     }
 }
 
 impl Home {
-    /// The free slot that came back last and is large enough.
-    fn take_free(&self, bytes: usize) -> Option<Free> {
-        let mut state = lock(&self.state);
-        let at = state.free.iter().rposition(|free| free.segment.slot_bytes >= bytes)?;
-        let free = state.free.swap_remove(at);
-        state.counts.take(bytes);
-        Some(free)
-    }
-
-    fn hand_out(self: &Arc<Self>, free: Free, bytes: usize) -> SlotMut {
-        let Free { segment, offset } = free;
-        SlotMut::new(Mem::new(segment, offset, bytes, Some(Arc::clone(self)), Moment::now()))
-    }
-
-    /// Has new slots made and takes one of them. `None`: they would not fit the
-    /// budget, or the lock was refused.
+    /// Has new slots made and takes one of them, or one that came free
+    /// meanwhile. `None`: they would not fit the budget, or the lock was
+    /// refused.
     fn grow(&self, bytes: usize) -> Result<Option<Free>> {
-        let (count, small, growth) = {
+        // Several slots at a time, if they are small. Then one thread at a
+        // time: two would make the base number twice, or one be refused by the
+        // budget what the other is about to put down here.
+        let together = SEGMENT_BYTES / os::round_to_pages(bytes);
+        let making = (together > 1).then(|| lock(&self.making));
+        let base = self.base.load(Ordering::Relaxed);
+        let (mut coming, in_the_way, growth) = {
             let mut state = lock(&self.state);
-            // The free ones are too small, or there are none. Those are in the
-            // way: sizes have changed.
-            let small = state.drop_free(0);
-            let base = self.base.load(Ordering::Relaxed);
-            let missing = base.saturating_sub(state.counts.slots);
-            (self.segment_slots(bytes, base, missing), small, missing == 0)
-        };
-        drop(small);
-        let slot_bytes = os::round_to_pages(bytes);
-        let found = [count, 1].into_iter().find_map(|count| {
-            let charged = slot_bytes.checked_mul(count)?;
-            (!self.alloc.locks() || self.budget.take(charged)).then_some((count, charged))
-        });
-        let Some((count, charged)) = found else { return Ok(None) };
-        // A lone slot is as long as was asked; its mapping has whole pages.
-        let slot_bytes = if count == 1 { bytes } else { slot_bytes };
-        let budget = self.alloc.locks().then(|| StdArc::clone(&self.budget));
-        let block = match self.alloc.alloc(slot_bytes * count) {
-            Ok(block) => block,
-            Err(error) => {
-                if let Some(budget) = budget {
-                    budget.give(charged);
-                }
-                if error.is_limit() {
-                    tracing::warn!(%error, "ordinary memory is used instead");
-                    return Ok(None);
-                }
-                return Err(error);
+            if let Some(free) = state.take_free(bytes) {
+                return Ok(Some(free));
             }
+            let there = state.counts.slots + state.coming;
+            let missing = base.saturating_sub(there);
+            let count = match missing {
+                0 => together.clamp(1, base),
+                missing if together > 1 => missing,
+                _ => 1,
+            };
+            // Sizes have changed: what is free is too small. It makes room,
+            // one for one, for what comes beyond the base number.
+            let surplus = (there + count).saturating_sub(base);
+            let in_the_way = state.drop_free(surplus);
+            let growth = surplus > in_the_way.len();
+            state.coming += count;
+            (Coming { home: self, count }, in_the_way, growth)
         };
-        let segment = Arc::new(Segment { block, slot_bytes, charged, budget });
+        drop(in_the_way);
+        let mut segment = None;
+        for count in [coming.count, 1] {
+            segment = self.make(bytes, count)?;
+            if segment.is_some() || coming.count == 1 {
+                break;
+            }
+        }
+        if segment.is_none() && os::round_to_pages(bytes) <= self.budget.limit() {
+            // It would fit, were it not for what is free and too small.
+            let in_the_way = {
+                let mut state = lock(&self.state);
+                if let Some(free) = state.take_free(bytes) {
+                    return Ok(Some(free));
+                }
+                state.drop_free(usize::MAX)
+            };
+            if !in_the_way.is_empty() {
+                drop(in_the_way);
+                segment = self.make(bytes, 1)?;
+            }
+        }
+        let Some((segment, count)) = segment else { return Ok(None) };
+        let slot_bytes = segment.slot_bytes;
+        // I1: one entry for each slot, the first of which is not put down.
         let free = |i: usize| Free { segment: Arc::clone(&segment), offset: i * slot_bytes };
         let mut state = lock(&self.state);
+        state.coming -= mem::take(&mut coming.count);
         state.counts.slots += count;
-        state.counts.reserved += os::round_to_pages(slot_bytes) * count;
         state.counts.grown += u64::from(growth);
         state.counts.take(bytes);
-        // A pool that was closed meanwhile keeps nothing: not possible here,
-        // the caller holds it.
         state.free.extend((1..count).map(free));
+        drop(state);
+        drop(making);
         Ok(Some(free(0)))
     }
 
-    /// How many slots to have made at once.
-    fn segment_slots(&self, bytes: usize, base: usize, missing: usize) -> usize {
-        let fit = SEGMENT_BYTES / os::round_to_pages(bytes).max(1);
-        if missing > 0 {
-            // Together, if they are small.
-            if fit > 1 { missing } else { 1 }
-        } else {
-            fit.clamp(1, base)
+    /// Has a segment of `count` slots made. `None`: they would not fit the
+    /// budget, or the lock was refused.
+    fn make(&self, bytes: usize, count: usize) -> Result<Option<(Arc<Segment>, usize)>> {
+        // A lone slot is as long as was asked; its mapping has whole pages.
+        let slot_bytes = if count == 1 { bytes } else { os::round_to_pages(bytes) };
+        let Some(total) = slot_bytes.checked_mul(count) else { return Ok(None) };
+        if total >= lock(&self.state).refused {
+            return Ok(None);
+        }
+        let budget = self.locks.then_some(&self.budget);
+        // Given back by its drop, also when the allocator fails or panics.
+        let Some(charge) = Charge::take(os::round_to_pages(total), budget, &self.reserved) else {
+            return Ok(None);
+        };
+        match self.alloc.alloc(total) {
+            Ok(block) if block.len() >= total => {
+                // I5: as checked.
+                let segment = Segment { block, slot_bytes, charge: Some(charge) };
+                Ok(Some((Arc::new(segment), count)))
+            }
+            Ok(block) => Err(short(total, &block)),
+            Err(error) if error.is_limit() => {
+                tracing::debug!(%error, "a lock was refused");
+                let mut state = lock(&self.state);
+                state.refused = state.refused.min(total);
+                state.refusal = Some(StdArc::new(error));
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 
     /// Takes a slot back. Not to be reused: it leaves the pool.
+    ///
+    /// I1: the caller is the `Mem` of this slot, and ends with this call.
     pub(crate) fn give_back(&self, segment: Arc<Segment>, offset: usize, asked: usize, reuse: bool) {
         let mut state = lock(&self.state);
         state.counts.in_use -= 1;
@@ -292,11 +412,16 @@ impl Home {
             state.free.push(Free { segment, offset });
             return;
         }
-        state.forget(&segment);
+        state.forget_slot();
         drop(state);
-        // Unmapped here, with the lock free, if it was the segment's last.
         drop(segment);
     }
+}
+
+/// The allocator broke its word.
+pub(crate) fn short(bytes: usize, block: &Block) -> Error {
+    let text = format!("the allocator gave a block of {} bytes", block.len());
+    Error::no_memory(bytes, io::Error::other(text))
 }
 
 impl Counts {

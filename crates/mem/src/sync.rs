@@ -14,8 +14,10 @@ pub(crate) use loom::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// Locks, also when a thread has panicked with the lock held: nothing here is
-/// left half done by a panic, since no user code runs under our locks.
+/// Locks, also when a thread has panicked with the lock held: nothing of ours
+/// is left half done by a panic. Foreign code runs under two locks only, an
+/// allocator's `alloc` (`Home::making`, which guards no data) and the closure
+/// of `Claim::lay` (the grid is put in place after it has returned).
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

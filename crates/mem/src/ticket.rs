@@ -91,10 +91,10 @@ impl<T, R> Claim<T, R> {
     ///
     /// # Panics
     /// If the grid has not as many rows as the ticket.
-    pub fn lay<E>(&mut self, grid: impl FnOnce() -> Result<Grid, E>) -> Result<(), E> {
+    pub fn lay<E>(&mut self, grid: impl FnOnce(&T) -> Result<Grid, E>) -> Result<(), E> {
         let mut place = lock(&self.ticket.grid);
         if place.is_none() {
-            let grid = grid()?;
+            let grid = grid(&self.ticket.payload)?;
             assert_eq!(grid.plan().rows(), self.ticket.rows, "a grid of another size");
             *place = Some(Arc::new(grid));
         }
@@ -102,15 +102,29 @@ impl<T, R> Claim<T, R> {
         Ok(())
     }
 
-    /// The memory of the claimed rows, column by column; `None` before the
-    /// ticket is laid out.
-    pub fn columns<'a, C: FromIterator<&'a mut [u8]>>(&'a mut self) -> Option<C> {
-        self.plan()?;
-        let grid = self.grid.as_ref()?;
-        // SAFETY: these rows are this claim's alone (I4), and `&mut self`
-        // makes this the only use of them. Nobody takes the grid out of the
-        // ticket before this claim is finished (`finish` consumes it).
-        Some(unsafe { grid.columns_shared(self.rows.clone()) })
+    /// What the ticket was issued with, and the memory of `rows`, column by
+    /// column; no memory before the ticket is laid out.
+    ///
+    /// # Panics
+    /// If the claim has not all of these rows.
+    pub fn columns<'a, C: FromIterator<&'a mut [u8]>>(
+        &'a mut self,
+        rows: Range<usize>,
+    ) -> (&'a T, Option<C>) {
+        assert!(
+            self.rows.start <= rows.start && rows.end <= self.rows.end,
+            "rows {rows:?} of a claim of {:?}",
+            self.rows
+        );
+        self.plan();
+        let columns = self.grid.as_ref().map(|grid| {
+            // SAFETY: these rows are this claim's alone (I4, checked above),
+            // and `&mut self` makes this the only use of them. Nobody takes
+            // the grid out of the ticket before this claim is finished
+            // (`finish` consumes it).
+            unsafe { grid.columns_shared(rows) }
+        });
+        (&self.ticket.payload, columns)
     }
 
     /// The rows are made. The last claim of a ticket gets it back.

@@ -119,6 +119,14 @@ impl Error {
         }
     }
 
+    /// An error of a collate function: ours keep their kind.
+    pub(crate) fn into_collate(mut self) -> Self {
+        if self.0.kind == Kind::Dataset {
+            self.0.kind = Kind::Collate;
+        }
+        self
+    }
+
     /// A panic's payload, as an error with its message.
     pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Self {
         let message = match payload.downcast::<String>() {

@@ -5,17 +5,12 @@
 //! has it. Otherwise the sample goes to a buffer beside (it *spills*), and the
 //! thread that ends the batch sorts it out: see `loader/README.md`.
 
-use smallvec::SmallVec;
-
 use super::buf::SampleBuf;
+use super::columns::Columns;
 use super::spec::{Kind, Name, Spec};
 use crate::dataset::Context;
 use crate::error::{BoxError, Error, Kind as ErrorKind, Result};
 use crate::tensor::{DType, Element};
-
-/// The memory of some rows: for each field, in order, the bytes of all of
-/// them, row after row. A field without bytes in the slot has an empty slice.
-pub(crate) type Columns<'a> = SmallVec<[&'a mut [u8]; 4]>;
 
 /// A string of a row, kept apart from the slot.
 #[derive(Debug)]
@@ -99,7 +94,7 @@ impl<'a> Row<'a> {
             let start = self.row * bytes;
             self.field += 1;
             self.name = None;
-            return Ok(&mut self.columns[field][start..start + bytes]);
+            return Ok(&mut self.columns.as_mut_slice()[field][start..start + bytes]);
         }
         let kind = Kind::tensor(dtype, shape)?;
         let bytes = kind.row_bytes();
@@ -202,7 +197,8 @@ impl<'a> Row<'a> {
         let Some(spec) = self.spec else { return };
         let first_text = self.texts_of_this_row();
         let mut texts = self.texts.drain(first_text..);
-        for (field, column) in spec.fields[..self.field].iter().zip(&self.columns) {
+        let columns = self.columns.as_mut_slice();
+        for (field, column) in spec.fields[..self.field].iter().zip(columns) {
             let (name, kind) = (field.name.clone(), field.kind.clone());
             match kind {
                 Kind::Tensor { bytes, .. } => {
@@ -351,7 +347,7 @@ impl<'a> Rows<'a> {
             return None;
         }
         self.by_column = true;
-        Some(&mut self.row.columns)
+        Some(self.row.columns.as_mut_slice())
     }
 
     /// The column of samples that are one scalar, if that is the layout.
@@ -361,7 +357,7 @@ impl<'a> Rows<'a> {
         if self.begun > 0 || field.name.is_some() || !field.kind.is_tensor(T::DTYPE, &[]) {
             return None;
         }
-        let column = &mut **self.row.columns.get_mut(0)?;
+        let column = self.row.columns.get_mut(0)?;
         if T::DTYPE == DType::Bool {
             column.fill(0);
         }

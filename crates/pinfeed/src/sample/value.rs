@@ -36,28 +36,34 @@ pub trait Sample {
     }
 }
 
-impl<T: Element> Sample for T {
-    #[inline]
-    fn write(&self, row: &mut Row<'_>) -> Result<()> {
-        row.put(*self)
-    }
-
-    #[inline]
-    fn write_each(
-        indices: &[usize],
-        rows: &mut Rows<'_>,
-        cx: &mut Context,
-        mut make: impl FnMut(usize) -> Result<Self, BoxError>,
-    ) -> Result<(), BoxError> {
-        if let Some(column) = rows.scalars::<T>() {
-            for (cell, &index) in column.iter_mut().zip(indices) {
-                *cell = make(index)?;
+macro_rules! scalars {
+    ($($ty:ty),*) => {$(
+        impl Sample for $ty {
+            #[inline]
+            fn write(&self, row: &mut Row<'_>) -> Result<()> {
+                row.put(*self)
             }
-            return Ok(());
+
+            #[inline]
+            fn write_each(
+                indices: &[usize],
+                rows: &mut Rows<'_>,
+                cx: &mut Context,
+                mut make: impl FnMut(usize) -> Result<Self, BoxError>,
+            ) -> Result<(), BoxError> {
+                if let Some(column) = rows.scalars::<$ty>() {
+                    for (cell, &index) in column.iter_mut().zip(indices) {
+                        *cell = make(index)?;
+                    }
+                    return Ok(());
+                }
+                rows.each(indices, cx, |index, row, _| Ok(make(index)?.write(row)?))
+            }
         }
-        rows.each(indices, cx, |index, row, _| Ok(make(index)?.write(row)?))
-    }
+    )*};
 }
+
+scalars!(u8, i8, u16, i16, u32, i32, u64, i64, half::f16, half::bf16, f32, f64, bool);
 
 impl Sample for Tensor {
     fn write(&self, row: &mut Row<'_>) -> Result<()> {

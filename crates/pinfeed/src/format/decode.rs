@@ -1,0 +1,70 @@
+//! From a file's bytes to pixels in the row.
+//!
+//! The content decides, not the name: a PNG called `.jpg` is decoded as PNG.
+//! Errors here have no path; who has it adds it.
+
+use super::{jpeg, png};
+use crate::dataset::Context;
+use crate::error::{Error, Kind, Result};
+use crate::sample::Row;
+
+/// The longest side of an image, in pixels: JPEG's own limit.
+pub(super) const MAX_SIDE: usize = 65_535;
+
+/// The most bytes that the pixels of one image may take. Pillow refuses images
+/// from the same size on.
+pub(super) const MAX_BYTES: usize = 512 << 20;
+
+/// Writes the image to `row`, as the field `image`: u8 `[height, width, 3]`.
+pub(super) fn decode(bytes: &[u8], row: &mut Row<'_>, cx: &mut Context) -> Result<()> {
+    match bytes {
+        [0xff, 0xd8, 0xff, ..] => jpeg::decode(bytes, row),
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => png::decode(bytes, row, cx),
+        _ => Err(not_an_image(bytes)),
+    }
+}
+
+/// Reserves the pixels in `row`, once the header's size has been found sane.
+///
+/// # Errors
+/// Above the limits: a small file can claim any size, and memory would be
+/// taken for it.
+pub(super) fn pixels<'a>(row: &'a mut Row<'_>, width: usize, height: usize) -> Result<&'a mut [u8]> {
+    check_size(width, height, 3)?;
+    row.named("image").tensor::<u8>(&[height, width, 3])
+}
+
+/// Refuses an image of no pixels, or of more than the limits allow.
+pub(super) fn check_size(width: usize, height: usize, bytes_per_pixel: usize) -> Result<()> {
+    let bytes = width.checked_mul(height).and_then(|n| n.checked_mul(bytes_per_pixel));
+    let in_limits = bytes.is_some_and(|bytes| (1..=MAX_BYTES).contains(&bytes));
+    if in_limits && width.max(height) <= MAX_SIDE {
+        return Ok(());
+    }
+    Err(bad(format!("the header says {width} x {height} pixels")).with_hint(format!(
+        "at least one pixel, at most {MAX_SIDE} on a side and {} MiB in all are read: such a size \
+         is mostly a damaged or malicious file",
+        MAX_BYTES >> 20
+    )))
+}
+
+/// An error of the file's content.
+#[cold]
+pub(super) fn bad(message: impl Into<String>) -> Error {
+    Error::new(Kind::Format, message)
+}
+
+#[cold]
+fn not_an_image(bytes: &[u8]) -> Error {
+    let is = match bytes {
+        [] => "is empty (0 bytes)",
+        [b'G', b'I', b'F', b'8', ..] => "is a GIF image",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "is a WebP image",
+        [b'B', b'M', ..] => "is a BMP image",
+        [b'I', b'I', b'*', 0, ..] | [b'M', b'M', 0, b'*', ..] => "is a TIFF image",
+        text if text.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | b' '..=b'~')) => "is text",
+        _ => "is of a kind not known here",
+    };
+    bad(format!("{is}, not a JPEG or PNG image"))
+        .with_hint("convert it, or leave it out of the folder")
+}

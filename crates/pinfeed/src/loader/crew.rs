@@ -1,0 +1,146 @@
+//! The worker threads.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use pinfeed_mem::Queue;
+
+use super::job::{self, Job};
+use super::shared::Shared;
+use crate::batch::Batch;
+use crate::dataset::{Context, Dataset};
+use crate::error::{Error, Kind, Result};
+
+/// Threads that take rows from a queue. Dropping the crew closes the queue and
+/// joins nobody: each thread leaves at its next sample.
+pub(super) struct Crew {
+    queue: Queue<Job, Result<Batch>>,
+    workers: Mutex<Vec<Worker>>,
+}
+
+struct Worker {
+    status: Arc<Status>,
+    /// Set when another thread has taken its place.
+    leave: Arc<AtomicBool>,
+    /// What the last patrol saw it at.
+    seen: (u64, u64, usize),
+}
+
+/// What a worker is doing, for messages. Written by the worker without any
+/// lock; what is read may be a moment old, which a message can bear.
+#[derive(Debug)]
+pub(super) struct Status {
+    /// The epoch of the ticket it has rows of; `IDLE` if it has none.
+    epoch: AtomicU64,
+    ticket: AtomicU64,
+    /// The index it is at.
+    index: Arc<AtomicUsize>,
+}
+
+const IDLE: u64 = u64::MAX;
+
+impl Crew {
+    /// Starts the workers.
+    ///
+    /// # Errors
+    /// If the system starts no more threads.
+    pub(super) fn start<D: Dataset + 'static>(shared: &Arc<Shared<D>>) -> Result<Arc<Self>> {
+        let count = shared.settings.num_workers;
+        let crew = Crew { queue: Queue::new(count), workers: Mutex::default() };
+        let workers: Result<Vec<Worker>> =
+            (0..count).map(|number| crew.spawn(number, shared)).collect();
+        // An error drops the crew: the threads already started go home.
+        *crew.workers.lock().unwrap_or_else(PoisonError::into_inner) = workers?;
+        Ok(Arc::new(crew))
+    }
+
+    pub(super) fn queue(&self) -> &Queue<Job, Result<Batch>> {
+        &self.queue
+    }
+
+    fn spawn<D: Dataset + 'static>(&self, number: usize, shared: &Arc<Shared<D>>) -> Result<Worker> {
+        let status = Arc::new(Status {
+            epoch: AtomicU64::new(IDLE),
+            ticket: AtomicU64::new(0),
+            index: Arc::default(),
+        });
+        let leave = Arc::new(AtomicBool::new(false));
+        let worker = Worker { status: Arc::clone(&status), leave: Arc::clone(&leave), seen: (IDLE, 0, 0) };
+        let queue = self.queue.clone();
+        let shared = Arc::clone(shared);
+        thread::Builder::new()
+            .name(format!("pinfeed-{number}"))
+            .spawn(move || {
+                let mut cx = Context::new(Some(number), Arc::clone(&status.index));
+                while let Some(claim) = queue.claim(&leave) {
+                    status.ticket.store(claim.number(), Ordering::Relaxed);
+                    status.epoch.store(claim.payload().epoch, Ordering::Relaxed);
+                    job::run(claim, &shared, &mut cx);
+                    status.epoch.store(IDLE, Ordering::Relaxed);
+                }
+            })
+            .map_err(|e| {
+                Error::new(Kind::Thread, format!("worker {number} could not be started: {e}"))
+                    .with_hint("take fewer workers, or raise the limit on threads (`ulimit -u`)")
+            })?;
+        Ok(worker)
+    }
+
+    /// Replaces workers that are in user code for an iterator that is gone, and
+    /// were in the same sample at the last `patrol`: `is_live` says which
+    /// epochs have an iterator. The replaced leave when they come back.
+    ///
+    /// Returns what they were stuck in.
+    pub(super) fn patrol<D: Dataset + 'static>(
+        &self,
+        shared: &Arc<Shared<D>>,
+        is_live: impl Fn(u64) -> bool,
+    ) -> Result<Vec<String>> {
+        let mut stuck = Vec::new();
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        for (number, worker) in workers.iter_mut().enumerate() {
+            let seen = worker.status.seen();
+            let before = std::mem::replace(&mut worker.seen, seen);
+            if seen.0 == IDLE || is_live(seen.0) || seen != before {
+                continue;
+            }
+            let new = self.spawn(number, shared)?;
+            let old = std::mem::replace(worker, new);
+            old.leave.store(true, Ordering::Relaxed);
+            stuck.push(format!("worker {number} in sample {}", old.status.index()));
+        }
+        Ok(stuck)
+    }
+
+    /// Who has rows of this ticket, and where they are.
+    pub(super) fn busy_with(&self, epoch: u64, ticket: u64) -> Vec<(usize, usize)> {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = workers.iter().enumerate().filter(|(_, worker)| {
+            worker.status.epoch.load(Ordering::Relaxed) == epoch
+                && worker.status.ticket.load(Ordering::Relaxed) == ticket
+        });
+        busy.map(|(number, worker)| (number, worker.status.index())).collect()
+    }
+}
+
+impl Status {
+    /// Epoch, ticket, index.
+    fn seen(&self) -> (u64, u64, usize) {
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        (epoch, self.ticket.load(Ordering::Relaxed), self.index())
+    }
+
+    fn index(&self) -> usize {
+        self.index.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for worker in self.workers.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            worker.leave.store(true, Ordering::Relaxed);
+        }
+        self.queue.close();
+    }
+}

@@ -1,0 +1,155 @@
+//! What a loader, its iterators and its workers share.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pinfeed_mem::{Moment, PARTS, round_to_pages};
+
+use crate::collate::{Collate, Layout};
+use crate::error::Result;
+use crate::loader::warnings::Warnings;
+use crate::memory::Memory;
+use crate::sample::Spec;
+use crate::sampler::{Generator, Sampler};
+
+/// The builder's settings, checked.
+pub(crate) struct Settings {
+    pub(crate) batch_size: usize,
+    pub(crate) drop_last: bool,
+    pub(crate) num_workers: usize,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) in_order: bool,
+    pub(crate) persistent_workers: bool,
+    pub(crate) seed: u64,
+}
+
+/// Everything that outlives an iterator.
+pub(crate) struct Shared<D> {
+    pub(crate) dataset: D,
+    pub(crate) settings: Settings,
+    pub(crate) order: Order,
+    pub(crate) collate: Option<Box<dyn Collate>>,
+    pub(crate) memory: Memory,
+    pub(crate) warnings: Warnings,
+    /// Tickets per worker. Lowered where the base slots would not fit.
+    pub(crate) prefetch: AtomicUsize,
+    /// The layout of the last batch of any epoch: the guess for the next.
+    pub(crate) guess: Guess,
+    pub(crate) epochs: Mutex<Epochs>,
+    /// The epochs that have a live iterator.
+    pub(crate) live: Mutex<Vec<u64>>,
+    pub(crate) made: Moment,
+}
+
+/// Which samples, in what order.
+pub(crate) enum Order {
+    /// As many as the data set has when the epoch begins.
+    Sequential,
+    Shuffled,
+    Sampler(Box<dyn Sampler>),
+}
+
+/// Where the next epoch's random numbers come from.
+pub(crate) struct Epochs {
+    pub(crate) generator: Generator,
+    pub(crate) next: u64,
+}
+
+impl<D> Shared<D> {
+    /// The most tickets that are issued and not handed over.
+    pub(crate) fn window(&self) -> usize {
+        let workers = self.settings.num_workers;
+        self.prefetch.load(Ordering::Relaxed).saturating_mul(workers).max(1)
+    }
+
+    /// Slots that a live iterator needs: its tickets, and the batch that the
+    /// user has in hand.
+    pub(crate) fn base_slots(&self) -> usize {
+        if self.settings.num_workers == 0 { 1 } else { self.window() + 1 }
+    }
+
+    /// Lowers the read-ahead until the base slots of this layout fit the
+    /// budget.
+    ///
+    /// # Errors
+    /// If they do not fit with the least read-ahead.
+    pub(crate) fn fit_budget(&self, layout: &Layout) -> Result<()> {
+        if !self.memory.locks() {
+            return Ok(());
+        }
+        let slot_bytes = PARTS
+            .iter()
+            .map(|&part| round_to_pages(layout.plan.bytes(part)))
+            .fold(0usize, usize::saturating_add);
+        let budget = self.memory.budget();
+        let before = self.prefetch.load(Ordering::Relaxed);
+        let mut checked = budget.check(self.base_slots(), slot_bytes);
+        while checked.is_err() && self.settings.num_workers > 0 {
+            let prefetch = self.prefetch.load(Ordering::Relaxed);
+            if prefetch <= 1 {
+                break;
+            }
+            self.prefetch.store(prefetch - 1, Ordering::Relaxed);
+            checked = budget.check(self.base_slots(), slot_bytes);
+        }
+        let after = self.prefetch.load(Ordering::Relaxed);
+        if after < before {
+            self.warnings.once("prefetch", || {
+                format!(
+                    "prefetch_factor lowered from {before} to {after}: {} slots of {} bytes are \
+                     what the budget for page-locked memory ({} bytes) holds; raise pinned_budget \
+                     or take a smaller batch_size",
+                    self.base_slots(),
+                    slot_bytes,
+                    budget.limit()
+                )
+            });
+        }
+        Ok(checked?)
+    }
+
+    /// As [`fit_budget`](Shared::fit_budget), for a layout learned while
+    /// loading, where nothing is refused any more: what does not fit gets
+    /// ordinary memory.
+    pub(crate) fn learned(&self, layout: &Layout) {
+        if let Err(error) = self.fit_budget(layout) {
+            self.warnings.once("budget", || format!("{error}; ordinary memory is used instead"));
+        }
+    }
+}
+
+/// A layout that will do for the next batch, unless its samples say otherwise.
+#[derive(Debug, Default)]
+pub(crate) struct Guess(Mutex<Option<Arc<Layout>>>);
+
+impl Guess {
+    /// The guess, for a batch of `rows` samples.
+    pub(crate) fn get(&self, rows: usize) -> Result<Option<Arc<Layout>>> {
+        let guess = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        guess.map(|layout| layout.with_rows(rows)).transpose()
+    }
+
+    /// A batch turned out to be like this: so will the next.
+    pub(crate) fn set(&self, layout: &Arc<Layout>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(layout));
+    }
+
+    /// The first sample that was made has this spec; another thread's may have
+    /// been first. `learned` is told of the layout, once.
+    pub(crate) fn first(
+        &self,
+        spec: &Spec,
+        rows: usize,
+        learned: impl FnOnce(&Layout),
+    ) -> Result<Arc<Layout>> {
+        let mut guess = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(layout) = &*guess {
+            return layout.with_rows(rows);
+        }
+        let layout = Layout::of_samples(spec.clone(), rows)?;
+        learned(&layout);
+        *guess = Some(Arc::clone(&layout));
+        Ok(layout)
+    }
+}
