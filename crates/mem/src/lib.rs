@@ -29,6 +29,8 @@ mod error;
 mod fork;
 mod grid;
 mod host;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod mapping;
 mod os;
 mod pool;

@@ -77,7 +77,8 @@ fn cgroup_left() -> Option<u64> {
         })
     };
     let v2 = own("").and_then(|path| least_left("/sys/fs/cgroup".as_ref(), &path, &V2));
-    let v1 = own("memory").and_then(|path| least_left("/sys/fs/cgroup/memory".as_ref(), &path, &V1));
+    let v1 =
+        own("memory").and_then(|path| least_left("/sys/fs/cgroup/memory".as_ref(), &path, &V1));
     v2.into_iter().chain(v1).min()
 }
 
@@ -105,7 +106,8 @@ const V1: Files = Files {
 
 /// The least that is left in the group at `path` and those above it.
 fn least_left(root: &Path, path: &str, files: &Files) -> Option<u64> {
-    let number = |file: &Path| -> Option<u64> { fs::read_to_string(file).ok()?.trim().parse().ok() };
+    let number =
+        |file: &Path| -> Option<u64> { fs::read_to_string(file).ok()?.trim().parse().ok() };
     // Inside a container the path may be the host's; the root is then ours.
     let groups = root.join(path);
     let groups = groups.ancestors().take_while(|group| group.starts_with(root));

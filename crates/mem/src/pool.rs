@@ -279,6 +279,21 @@ impl State {
         self.free.drain(..count).collect()
     }
 
+    /// How many free slots, the longest unused first, have to go for `bytes`
+    /// more to fit the budget. None, if it is not the budget that is in the
+    /// way, or all of them would not do: then they stay, for others.
+    fn in_the_way(&self, bytes: usize, budget: &Budget) -> usize {
+        let mut room = budget.limit().saturating_sub(budget.used());
+        if room >= bytes {
+            return 0;
+        }
+        let enough = self.free.iter().position(|free| {
+            room = room.saturating_add(os::round_to_pages(free.segment.slot_bytes));
+            room >= bytes
+        });
+        enough.map_or(0, |last| last + 1)
+    }
+
     /// A slot leaves the pool for good.
     fn forget_slot(&mut self) {
         self.counts.slots -= 1;
@@ -340,14 +355,15 @@ impl Home {
                 break;
             }
         }
-        if segment.is_none() && os::round_to_pages(bytes) <= self.budget.limit() {
-            // It would fit, were it not for what is free and too small.
+        if segment.is_none() && self.locks {
+            // It might fit, were it not for what is free and too small.
             let in_the_way = {
                 let mut state = lock(&self.state);
                 if let Some(free) = state.take_free(bytes) {
                     return Ok(Some(free));
                 }
-                state.drop_free(usize::MAX)
+                let count = state.in_the_way(os::round_to_pages(bytes), &self.budget);
+                state.drop_free(count)
             };
             if !in_the_way.is_empty() {
                 drop(in_the_way);
@@ -404,7 +420,13 @@ impl Home {
     /// Takes a slot back. Not to be reused: it leaves the pool.
     ///
     /// I1: the caller is the `Mem` of this slot, and ends with this call.
-    pub(crate) fn give_back(&self, segment: Arc<Segment>, offset: usize, asked: usize, reuse: bool) {
+    pub(crate) fn give_back(
+        &self,
+        segment: Arc<Segment>,
+        offset: usize,
+        asked: usize,
+        reuse: bool,
+    ) {
         let mut state = lock(&self.state);
         state.counts.in_use -= 1;
         state.counts.asked -= asked;

@@ -18,14 +18,21 @@ use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::fork::Moment;
 use crate::sync::{Arc, Condvar, Mutex, lock};
 use crate::ticket::{Claim, Ticket};
+
+const FORKED: &str = "this lane was made before the process was forked, and its workers are in the \
+                      parent; make a new one after fork()";
 
 /// The most rows one claim takes: a thread is never long without looking at
 /// what is older or cancelled.
 const CHUNK: usize = 256;
 
 /// Tickets of several lanes, waiting for workers. Clones are the same queue.
+///
+/// In a process forked after it was made it is closed and empty: the workers,
+/// and perhaps its lock, are with the parent. Dropping it, or a lane, is fine.
 pub struct Queue<T, R>(Arc<Inner<T, R>>);
 
 struct Inner<T, R> {
@@ -34,6 +41,7 @@ struct Inner<T, R> {
     work: Condvar,
     /// How many threads are meant to take rows: sets the size of a chunk.
     workers: usize,
+    made: Moment,
 }
 
 struct State<T, R> {
@@ -60,6 +68,7 @@ pub(crate) struct Desk<R> {
     /// The lane's owner waits here.
     ready: Condvar,
     cancelled: StdArc<AtomicBool>,
+    made: Moment,
 }
 
 struct Results<R> {
@@ -67,6 +76,8 @@ struct Results<R> {
     by_ticket: VecDeque<Place<R>>,
     first: u64,
     in_order: bool,
+    /// Does the owner wait for a result that it could take? Set by the owner,
+    /// cleared by whoever wakes it.
     waiting: bool,
 }
 
@@ -92,15 +103,26 @@ impl<T, R> Queue<T, R> {
             }),
             work: Condvar::new(),
             workers: workers.max(1),
+            made: Moment::now(),
         }))
     }
 
     /// Waits for rows to make. `None`: the queue is closed, or `leave` is set;
     /// the worker goes home.
+    ///
+    /// Who sets the `leave` of a worker that may be waiting calls
+    /// [`wake_all`](Queue::wake_all) after.
     pub fn claim(&self, leave: &AtomicBool) -> Option<Claim<T, R>> {
+        if !self.is_here() {
+            return None;
+        }
         let mut state = lock(&self.0.state);
         loop {
             if leave.load(Ordering::Relaxed) {
+                // This worker may be the one that was woken for a ticket.
+                if state.idle > 0 && state.lanes.iter().any(|lane| !lane.tickets.is_empty()) {
+                    self.0.work.notify_one();
+                }
                 return None;
             }
             if let Some(claim) = state.take(self.0.workers) {
@@ -117,20 +139,34 @@ impl<T, R> Queue<T, R> {
     }
 
     /// No more tickets: workers finish what there is, then `claim` gives `None`.
+    /// A ticket issued after may find nobody to make it.
     pub fn close(&self) {
+        if !self.is_here() {
+            return;
+        }
         lock(&self.0.state).closed = true;
         self.0.work.notify_all();
     }
 
     /// Wakes workers that wait, so that they look at their `leave`.
     pub fn wake_all(&self) {
+        if !self.is_here() {
+            return;
+        }
+        // A worker that looked at its `leave` before it was set holds the lock
+        // until it waits.
         drop(lock(&self.0.state));
         self.0.work.notify_all();
     }
 
     /// Times a worker found no ticket and had to wait.
     pub fn waits(&self) -> u64 {
-        lock(&self.0.state).waits
+        if self.is_here() { lock(&self.0.state).waits } else { 0 }
+    }
+
+    /// Is this the process that the queue was made in?
+    fn is_here(&self) -> bool {
+        self.0.made.same_process()
     }
 }
 
@@ -147,7 +183,7 @@ impl<T, R> State<T, R> {
         let left = rows - lane.cursor;
         // Guided: large chunks first, small ones last, so that threads end a
         // ticket together.
-        let chunk = (left / (2 * workers)).clamp(1, CHUNK);
+        let chunk = (left / workers.saturating_mul(2)).clamp(1, CHUNK);
         let start = lane.cursor;
         let ticket = if chunk == left {
             lane.cursor = 0;
@@ -167,8 +203,17 @@ impl<R> Desk<R> {
         &self.cancelled
     }
 
-    /// Puts down the result of ticket `number`.
+    /// Is this the process that the lane was made in?
+    pub(crate) fn is_here(&self) -> bool {
+        self.made.same_process()
+    }
+
+    /// Puts down the result of ticket `number`. In a forked child nobody waits
+    /// for it, and the lock may be held for ever.
     pub(crate) fn deliver(&self, number: u64, result: R) {
+        if !self.is_here() {
+            return;
+        }
         let refused = {
             let mut results = lock(&self.results);
             let at = number.checked_sub(results.first).and_then(|at| usize::try_from(at).ok());
@@ -215,7 +260,12 @@ pub enum Next<R> {
 impl<T, R> Lane<T, R> {
     /// A lane of `queue`. Results come in ticket order, or, if not `in_order`,
     /// as they are there.
+    ///
+    /// # Panics
+    /// In a process forked after the queue was made. So do [`issue`](Lane::issue)
+    /// and [`next`](Lane::next), for a lane: rather that than to wait for ever.
     pub fn new(queue: &Queue<T, R>, in_order: bool) -> Self {
+        assert!(queue.is_here(), "{FORKED}");
         let desk = Arc::new(Desk {
             results: Mutex::new(Results {
                 by_ticket: VecDeque::new(),
@@ -225,6 +275,7 @@ impl<T, R> Lane<T, R> {
             }),
             ready: Condvar::new(),
             cancelled: StdArc::new(AtomicBool::new(false)),
+            made: Moment::now(),
         });
         lock(&queue.0.state).lanes.push(Pending {
             desk: Arc::clone(&desk),
@@ -236,8 +287,13 @@ impl<T, R> Lane<T, R> {
 
     /// Issues the next ticket: `rows` rows (at least one) to be made with
     /// `payload`.
+    ///
+    /// # Panics
+    /// In a process forked after the lane was made.
     pub fn issue(&mut self, rows: usize, payload: T) {
-        let ticket = Arc::new(Ticket::new(self.issued, rows.max(1), payload, Arc::clone(&self.desk)));
+        assert!(self.desk.is_here(), "{FORKED}");
+        let ticket =
+            Arc::new(Ticket::new(self.issued, rows.max(1), payload, Arc::clone(&self.desk)));
         lock(&self.desk.results).by_ticket.push_back(Place::Making);
         self.issued += 1;
         self.outstanding += 1;
@@ -266,41 +322,50 @@ impl<T, R> Lane<T, R> {
     }
 
     /// Waits for the next result, for `timeout` at most.
+    ///
+    /// # Panics
+    /// In a process forked after the lane was made.
     pub fn next(&mut self, timeout: Option<Duration>) -> Next<R> {
+        assert!(self.desk.is_here(), "{FORKED}");
         if self.outstanding == 0 {
             return Next::Empty;
         }
-        let mut deadline = None;
         let mut results = lock(&self.desk.results);
-        loop {
-            if let Some(result) = results.pop() {
-                results.waiting = false;
-                self.outstanding -= 1;
-                return Next::Ready(result);
-            }
-            results.waiting = true;
-            results = match timeout {
-                None => self
-                    .desk
-                    .ready
-                    .wait(results)
-                    .unwrap_or_else(|poisoned| poisoned.into_inner()),
-                Some(timeout) => {
-                    // The clock is read only when there is something to wait for.
-                    let deadline = *deadline.get_or_insert_with(|| Instant::now() + timeout);
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
+        let result = match results.pop() {
+            Some(result) => result,
+            None => {
+                // The clock is read only when there is something to wait for.
+                // None: for ever, also if that long is more than it can say.
+                let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+                loop {
+                    let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+                    if left == Some(Duration::ZERO) {
                         results.waiting = false;
                         return Next::TimedOut;
                     }
-                    self.desk
-                        .ready
-                        .wait_timeout(results, left)
-                        .unwrap_or_else(|poisoned| poisoned.into_inner())
-                        .0
+                    results.waiting = true;
+                    let ready = &self.desk.ready;
+                    results = match left {
+                        None => {
+                            ready.wait(results).unwrap_or_else(|poisoned| poisoned.into_inner())
+                        }
+                        Some(left) => {
+                            ready
+                                .wait_timeout(results, left)
+                                .unwrap_or_else(|poisoned| poisoned.into_inner())
+                                .0
+                        }
+                    };
+                    if let Some(result) = results.pop() {
+                        results.waiting = false;
+                        break result;
+                    }
                 }
-            };
-        }
+            }
+        };
+        drop(results);
+        self.outstanding -= 1;
+        Next::Ready(result)
     }
 }
 
@@ -328,6 +393,10 @@ impl<R> Results<R> {
 impl<T, R> Drop for Lane<T, R> {
     fn drop(&mut self) {
         self.desk.cancelled.store(true, Ordering::Relaxed);
+        if !self.desk.is_here() {
+            // The locks may be held for ever by threads that are not here.
+            return;
+        }
         let pending = {
             let mut state = lock(&self.queue.0.state);
             let at = state.lanes.iter().position(|lane| Arc::ptr_eq(&lane.desk, &self.desk));

@@ -1,33 +1,61 @@
 //! A slot: memory for one batch's worth of rows, first written, then read.
 
 use std::fmt;
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::ptr::NonNull;
+use std::slice;
 use std::sync::Arc as StdArc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::block::{Block, Lock};
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::fork::Moment;
 use crate::host::HostAlloc;
-use crate::pool::Home;
+use crate::pool::{Home, short};
 use crate::sync::Arc;
 
-/// A block cut into equal slots. Its bytes count against the budget as long as
-/// it lives.
+/// A block cut into equal slots.
+///
+/// I5: every slot lies within the block.
 pub(crate) struct Segment {
     pub(crate) block: Block,
     /// Bytes of each slot: whole pages where there are several.
     pub(crate) slot_bytes: usize,
-    /// What was taken from the budget, to be given back.
-    pub(crate) charged: usize,
-    pub(crate) budget: Option<StdArc<Budget>>,
+    /// What the block's bytes count as; none if it is no pool's. Below the
+    /// block, so that it is given back after the memory is.
+    #[expect(dead_code, reason = "kept to be given back by its own drop")]
+    pub(crate) charge: Option<Charge>,
 }
 
-impl Drop for Segment {
+/// Bytes that count against a budget, and as reserved by a pool, until this is
+/// dropped.
+pub(crate) struct Charge {
+    bytes: usize,
+    budget: Option<StdArc<Budget>>,
+    reserved: StdArc<AtomicUsize>,
+}
+
+impl Charge {
+    /// None, if they do not fit the budget.
+    pub(crate) fn take(
+        bytes: usize,
+        budget: Option<&StdArc<Budget>>,
+        reserved: &StdArc<AtomicUsize>,
+    ) -> Option<Self> {
+        if budget.is_some_and(|budget| !budget.take(bytes)) {
+            return None;
+        }
+        reserved.fetch_add(bytes, Ordering::Relaxed);
+        Some(Charge { bytes, budget: budget.cloned(), reserved: StdArc::clone(reserved) })
+    }
+}
+
+impl Drop for Charge {
     fn drop(&mut self) {
+        self.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
         if let Some(budget) = &self.budget {
-            budget.give(self.charged);
+            budget.give(self.bytes);
         }
     }
 }
@@ -47,20 +75,23 @@ pub(crate) struct Mem {
 }
 
 impl Mem {
+    /// The slot at `offset`; the caller keeps I1.
     pub(crate) fn new(
         segment: Arc<Segment>,
         offset: usize,
         len: usize,
         home: Option<Arc<Home>>,
-        taken: Moment,
     ) -> Self {
-        debug_assert!(offset + len <= segment.block.len());
+        debug_assert!(len <= segment.slot_bytes && offset + len <= segment.block.len());
+        // After the slot was had: a fork before this moment saw it free, or in
+        // nobody's hands.
+        let taken = Moment::now();
         Mem { segment: ManuallyDrop::new(segment), offset, len, home, taken }
     }
 
     fn as_ptr(&self) -> NonNull<u8> {
-        // SAFETY: `offset + len` is within the block (checked in `new`), which
-        // lives as long as the segment, which this value keeps.
+        // SAFETY: `offset` is within the block (I5), which lives as long as
+        // the segment, which this value keeps.
         unsafe { self.segment.block.as_ptr().add(self.offset) }
     }
 
@@ -73,12 +104,14 @@ impl Drop for Mem {
     fn drop(&mut self) {
         // SAFETY: taken once, in drop; `segment` is not used after.
         let segment = unsafe { ManuallyDrop::take(&mut self.segment) };
+        // Memory of its own: its block gives it back, or, in a forked child,
+        // knows better.
         let Some(home) = self.home.take() else { return };
         if !self.taken.same_process() {
-            // A forked child: the parent's pool may be locked for ever here,
-            // and its pages are not ours to unmap.
-            std::mem::forget(segment);
-            std::mem::forget(home);
+            // A forked child: the pool's lock may be held for ever by a thread
+            // that is not here, and its pages are not ours to unmap.
+            mem::forget(segment);
+            mem::forget(home);
             return;
         }
         // A child made meanwhile still sees shared pages: they are not written
@@ -98,20 +131,50 @@ impl Drop for Mem {
 /// let sealed = slot.seal();
 /// slot.as_mut_slice()[0] = 1; // moved: a sealed slot has no writer
 /// ```
-pub struct SlotMut(Mem);
+///
+/// There are no two writers, neither by borrowing
+///
+/// ```compile_fail,E0499
+/// # use pinfeed_mem::{Pageable, SlotMut};
+/// let mut slot = SlotMut::alone(&Pageable, 8).unwrap();
+/// let one = slot.as_mut_slice();
+/// let two = slot.as_mut_slice();
+/// one[0] = two[0];
+/// ```
+///
+/// nor by a copy:
+///
+/// ```compile_fail,E0599
+/// # use pinfeed_mem::{Pageable, SlotMut};
+/// let slot = SlotMut::alone(&Pageable, 8).unwrap();
+/// let two = slot.clone();
+/// ```
+pub struct SlotMut(
+    /// Counted from the start, so that sealing moves a pointer; this is the only
+    /// count until then.
+    StdArc<Mem>,
+);
 
 impl SlotMut {
     pub(crate) fn new(mem: Mem) -> Self {
-        SlotMut(mem)
+        SlotMut(StdArc::new(mem))
     }
 
     /// A slot of `bytes` bytes that belongs to no pool: its memory is given
     /// back when it is dropped.
     ///
     /// # Errors
-    /// As the allocator's.
+    /// As the allocator's, or if it gives fewer bytes.
     pub fn alone(alloc: &dyn HostAlloc, bytes: usize) -> Result<Self> {
-        Ok(Self::from(alloc.alloc(bytes)?))
+        let block = alloc.alloc(bytes)?;
+        if block.len() < bytes { Err(short(bytes, &block)) } else { Ok(Self::of(block, bytes)) }
+    }
+
+    /// The first `len` bytes of a block; it has as many.
+    fn of(block: Block, len: usize) -> Self {
+        // I1: of a segment that is new. I5: as the caller says.
+        let segment = Segment { block, slot_bytes: len, charge: None };
+        SlotMut::new(Mem::new(Arc::new(segment), 0, len, None))
     }
 
     /// Bytes asked for.
@@ -131,9 +194,9 @@ impl SlotMut {
 
     /// The bytes. What they hold is unspecified, but they hold something.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: the bytes are initialised (`Block`), this slot's alone (I1),
-        // and borrowed as long as `self` is.
-        unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr().as_ptr(), self.0.len) }
+        // SAFETY: the bytes are the block's (I5) and initialised (`Block`),
+        // this slot's alone (I1), and borrowed as long as `self` is.
+        unsafe { slice::from_raw_parts_mut(self.0.as_ptr().as_ptr(), self.0.len) }
     }
 
     /// The address of the first byte, for writers that share the slot by rows.
@@ -143,7 +206,7 @@ impl SlotMut {
 
     /// Ends the writing.
     pub fn seal(self) -> Slot {
-        Slot(StdArc::new(self.0))
+        Slot(self.0)
     }
 }
 
@@ -151,8 +214,7 @@ impl SlotMut {
 impl From<Block> for SlotMut {
     fn from(block: Block) -> Self {
         let len = block.len();
-        let segment = Segment { block, slot_bytes: len, charged: 0, budget: None };
-        SlotMut(Mem::new(Arc::new(segment), 0, len, None, Moment::now()))
+        Self::of(block, len)
     }
 }
 
@@ -187,9 +249,10 @@ impl Slot {
     /// The bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: the bytes are initialised (`Block`); a sealed slot has no
-        // writer: `seal` took the only `SlotMut`, and `Mem` has one owner (I1).
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().as_ptr(), self.0.len) }
+        // SAFETY: the bytes are the block's (I5) and initialised (`Block`); a
+        // sealed slot has no writer: `seal` took the only `SlotMut`, and the
+        // slot goes to nobody else before `Mem`'s only owner drops it (I1).
+        unsafe { slice::from_raw_parts(self.0.as_ptr().as_ptr(), self.0.len) }
     }
 
     /// The number of bytes.

@@ -35,8 +35,41 @@ impl<T, R> Ticket<T, R> {
 
 /// Some rows of a ticket, for one thread to make.
 ///
+/// A claim that is dropped or forgotten unfinished wastes its ticket: nobody
+/// gets it back, and the lane waits for it until its timeout. Code that may
+/// panic between `claim` and `finish` is caught there.
+///
 /// I4: the claims of a ticket are disjoint. A queue hands them out under its
 /// lock, from one cursor that only grows; a claim can not be copied.
+///
+/// ```compile_fail,E0599
+/// # use std::sync::atomic::AtomicBool;
+/// # let queue = pinfeed_mem::Queue::<(), ()>::new(1);
+/// let claim = queue.claim(&AtomicBool::new(false)).unwrap();
+/// let same_rows = claim.clone();
+/// ```
+///
+/// Finishing ends the access to its rows, whether it is tried after
+///
+/// ```compile_fail,E0382
+/// # use std::sync::atomic::AtomicBool;
+/// # let queue = pinfeed_mem::Queue::<(), ()>::new(1);
+/// let mut claim = queue.claim(&AtomicBool::new(false)).unwrap();
+/// claim.finish();
+/// claim.columns::<Vec<_>>(0..1); // moved
+/// ```
+///
+/// or by what was had before:
+///
+/// ```compile_fail,E0505
+/// # use std::sync::atomic::AtomicBool;
+/// # let queue = pinfeed_mem::Queue::<(), ()>::new(1);
+/// let mut claim = queue.claim(&AtomicBool::new(false)).unwrap();
+/// let (_, columns) = claim.columns::<Vec<_>>(0..1);
+/// claim.finish();
+/// columns.unwrap()[0][0] = 1; // borrowed from the claim
+/// ```
+#[must_use = "rows that are not finished keep their lane waiting"]
 pub struct Claim<T, R> {
     ticket: Arc<Ticket<T, R>>,
     rows: Range<usize>,
@@ -83,8 +116,8 @@ impl<T, R> Claim<T, R> {
     }
 
     /// Gives the ticket its memory, unless another thread was first: `grid` is
-    /// called at most once a ticket, and no other claim of it is laid out
-    /// meanwhile.
+    /// called until it has given memory, and no other claim of the ticket is
+    /// laid out meanwhile.
     ///
     /// # Errors
     /// Those of `grid`; the ticket then still has no memory.
@@ -128,8 +161,14 @@ impl<T, R> Claim<T, R> {
     }
 
     /// The rows are made. The last claim of a ticket gets it back.
+    ///
+    /// In a process forked since the lane was made nobody does: the rows are
+    /// the parent's to make.
     pub fn finish(self) -> Option<Finished<T, R>> {
         let Claim { ticket, rows, grid } = self;
+        if !ticket.desk.is_here() {
+            return None;
+        }
         // Before the rows count as done, so that the last finds itself alone.
         drop(grid);
         // AcqRel: the last sees what the others wrote.
@@ -138,8 +177,9 @@ impl<T, R> Claim<T, R> {
             return None;
         }
         let grid = lock(&ticket.grid).take();
-        // Every claim has dropped its share before it counted its rows.
-        let grid = grid.and_then(|grid| Arc::try_unwrap(grid).ok());
+        let grid = grid.map(|grid| {
+            Arc::try_unwrap(grid).expect("every claim drops its share before it counts its rows")
+        });
         Some(Finished { ticket, grid })
     }
 }
@@ -153,7 +193,9 @@ impl<T, R> fmt::Debug for Claim<T, R> {
     }
 }
 
-/// A ticket whose rows are all made.
+/// A ticket whose rows are all made. One that is not delivered keeps its lane
+/// waiting.
+#[must_use = "a ticket that is not delivered keeps its lane waiting"]
 pub struct Finished<T, R> {
     ticket: Arc<Ticket<T, R>>,
     /// The memory, if it was ever laid out.

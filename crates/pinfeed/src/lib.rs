@@ -44,22 +44,28 @@ mod batch;
 mod collate;
 mod dataset;
 mod error;
+#[cfg(feature = "image")]
+mod format;
 mod loader;
 mod memory;
 mod sample;
 mod sampler;
 mod tensor;
+mod transform;
 
 pub use batch::{Batch, BatchField, FromField, Pinning};
 pub use collate::{BatchMut, Collate};
 pub use dataset::{
-    ConcatDataset, Context, Dataset, FnDataset, Map, Subset, TensorDataset, Transform, from_fn,
+    ConcatDataset, Context, Dataset, FnDataset, Map, Subset, Synthetic, TensorDataset, Transform, from_fn,
     try_from_fn,
 };
 pub use error::{BoxError, Error, Result};
+#[cfg(feature = "image")]
+pub use format::ImageFolder;
 pub use loader::{Builder, DataLoader, Iter};
 pub use memory::{MemoryStats, PinMemory, Unpinned};
 pub use pinfeed_mem as mem;
 pub use sample::{Field, FieldKind, FieldRef, Name, Row, Rows, Sample, SampleBuf, SampleRef, Spec};
 pub use sampler::{Generator, Indices, RandomSampler, Sampler, SequentialSampler};
 pub use tensor::{DType, Element, Tensor};
+pub use transform::{Normalize, ToTensor};

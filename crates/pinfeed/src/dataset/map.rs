@@ -2,7 +2,7 @@
 
 use super::{Context, Dataset};
 use crate::error::BoxError;
-use crate::sample::{Row, Rows, SampleBuf, SampleRef, Spec};
+use crate::sample::{Row, SampleRef, Spec};
 
 /// A function of a sample that writes another. Closures of this shape are one.
 pub trait Transform: Send + Sync {
@@ -68,9 +68,9 @@ impl<D: Dataset, T: Transform> Dataset for Map<D, T> {
         if let Some(sample) = self.inner.lend(index) {
             return self.transform.apply(sample, row, cx);
         }
-        let mut sample = cx.take_sample();
-        let result = written(&self.inner, index, &mut sample, cx)
-            .and_then(|()| self.transform.apply(sample.as_ref(), row, cx));
+        let buf = cx.take_sample();
+        let sample = Row::beside(buf, |row| self.inner.get(index, row, cx))?;
+        let result = self.transform.apply(sample.as_ref(), row, cx);
         cx.give_sample(sample);
         result
     }
@@ -78,21 +78,4 @@ impl<D: Dataset, T: Transform> Dataset for Map<D, T> {
     fn spec(&self) -> Option<Spec> {
         self.transform.spec(&self.inner.spec()?)
     }
-}
-
-/// Writes sample `index` of `dataset` to `sample`.
-fn written(
-    dataset: &impl Dataset,
-    index: usize,
-    sample: &mut SampleBuf,
-    cx: &mut Context,
-) -> Result<(), BoxError> {
-    let mut aside = Default::default();
-    let outer = [cx.index()];
-    let mut rows = Rows::new(None, 0, &outer, sample, &mut aside);
-    rows.each(&[index], cx, |index, row, cx| dataset.get(index, row, cx))?;
-    if let Some((_, made)) = aside.spilled.pop() {
-        *sample = made;
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@ mod context;
 mod func;
 mod map;
 mod subset;
+mod synthetic;
 mod tensors;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub use context::Context;
 pub use func::{FnDataset, from_fn, try_from_fn};
 pub use map::{Map, Transform};
 pub use subset::Subset;
+pub use synthetic::Synthetic;
 pub use tensors::TensorDataset;
 
 /// A data set with samples `0..len()`, each got by its index.

@@ -47,7 +47,9 @@ fn open_tar(path: &Path, file: File, len: u64) -> Result<(Store, Found)> {
             Some(end) if end <= len => Ok(span),
             _ => {
                 let Span { at, len: size } = span;
-                let why = format!("it has {size} bytes from byte {at} on, and the file ends at byte {len}");
+                let why = format!(
+                    "it has {size} bytes from byte {at} on, and the file ends at byte {len}"
+                );
                 Err(cut_member(path, entry, why))
             }
         }
@@ -78,7 +80,10 @@ fn open_gz(path: &Path, file: File) -> Result<(Store, Found)> {
         if at.saturating_add(len) > MAX_HELD_BYTES {
             return Err(Error::format(
                 path,
-                format!("its images take more than {} GiB, too much to hold in memory", MAX_HELD_BYTES >> 30),
+                format!(
+                    "its images take more than {} GiB, too much to hold in memory",
+                    MAX_HELD_BYTES >> 30
+                ),
             )
             .with_hint("gunzip the archive: a .tar is read in place"));
         }
@@ -86,11 +91,15 @@ fn open_gz(path: &Path, file: File) -> Result<(Store, Found)> {
         match entry.read_to_end(&mut held) {
             Ok(read) if read as u64 == len => Ok(Span { at, len }),
             Ok(read) => {
-                let why = format!("it has {len} bytes from byte {place} of the unpacked archive on, and {read} are there");
+                let why = format!(
+                    "it has {len} bytes from byte {place} of the unpacked archive on, and {read} are there"
+                );
                 Err(cut_member(path, entry, why))
             }
             Err(e) => {
-                let why = format!("it has {len} bytes from byte {place} of the unpacked archive on, and reading them gave: {e}");
+                let why = format!(
+                    "it has {len} bytes from byte {place} of the unpacked archive on, and reading them gave: {e}"
+                );
                 Err(cut_member(path, entry, why).with_source(e))
             }
         }
@@ -141,8 +150,11 @@ fn not_an_archive(path: &Path, start: &[u8], len: u64) -> Error {
         _ if named_tar => "is no tar archive (its first header is damaged)",
         _ => "is of a kind not known here",
     };
-    Error::format(path, format!("{is} ({len} bytes); ImageFolder opens a directory, a .tar or a .tar.gz (.tgz)"))
-        .with_hint("unpack it and open the directory, or make a .tar of it")
+    Error::format(
+        path,
+        format!("{is} ({len} bytes); ImageFolder opens a directory, a .tar or a .tar.gz (.tgz)"),
+    )
+    .with_hint("unpack it and open the directory, or make a .tar of it")
 }
 
 #[cold]

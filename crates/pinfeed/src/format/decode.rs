@@ -29,7 +29,11 @@ pub(super) fn decode(bytes: &[u8], row: &mut Row<'_>, cx: &mut Context) -> Resul
 /// # Errors
 /// Above the limits: a small file can claim any size, and memory would be
 /// taken for it.
-pub(super) fn pixels<'a>(row: &'a mut Row<'_>, width: usize, height: usize) -> Result<&'a mut [u8]> {
+pub(super) fn pixels<'a>(
+    row: &'a mut Row<'_>,
+    width: usize,
+    height: usize,
+) -> Result<&'a mut [u8]> {
     check_size(width, height, 3)?;
     row.named("image").tensor::<u8>(&[height, width, 3])
 }

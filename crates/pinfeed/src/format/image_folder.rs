@@ -106,7 +106,8 @@ impl ImageFolder {
         let mut known = Vec::with_capacity(arranged.classes.len());
         for class in &arranged.classes {
             let Some(&i) = number.get(&**class) else {
-                let message = format!("folder `{class}` is none of the {} classes given", classes.len());
+                let message =
+                    format!("folder `{class}` is none of the {} classes given", classes.len());
                 return Err(Error::format(root, message)
                     .with_hint("rename or remove it, or open the data set with its own classes"));
             };

@@ -94,7 +94,8 @@ impl Found {
     /// The folder that holds the class folders: the root, or what lies below
     /// it as long as that is one folder with nothing beside it.
     fn top(&self) -> &[u8] {
-        let with_images: HashSet<&[u8]> = self.images.iter().map(|(path, _)| split(path).0).collect();
+        let with_images: HashSet<&[u8]> =
+            self.images.iter().map(|(path, _)| split(path).0).collect();
         let mut top: &[u8] = b"";
         loop {
             let mut children = self.children(top);
@@ -115,8 +116,11 @@ impl Found {
         for folder in self.children(&top) {
             let name = std::str::from_utf8(split(folder).1).map_err(|_| {
                 let shown = String::from_utf8_lossy(folder);
-                Error::format(root, format!("the class folder `{shown}` has a name that is not UTF-8"))
-                    .with_hint("rename it: the classes are given as text")
+                Error::format(
+                    root,
+                    format!("the class folder `{shown}` has a name that is not UTF-8"),
+                )
+                .with_hint("rename it: the classes are given as text")
             })?;
             number.insert(name.as_bytes().to_owned(), classes.len());
             classes.push(name.to_owned());
@@ -178,8 +182,9 @@ fn no_classes(root: &Path, images: usize) -> Error {
         0 => "holds no class folders".to_owned(),
         n => format!("holds {n} images, but not in class folders"),
     };
-    Error::format(root, message)
-        .with_hint("lay it out as <class>/x.jpg, with a folder a class (.jpg, .jpeg and .png are read)")
+    Error::format(root, message).with_hint(
+        "lay it out as <class>/x.jpg, with a folder a class (.jpg, .jpeg and .png are read)",
+    )
 }
 
 #[cfg(test)]

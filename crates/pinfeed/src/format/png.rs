@@ -37,7 +37,9 @@ pub(super) fn decode(bytes: &[u8], row: &mut Row<'_>, cx: &mut Context) -> Resul
         match color {
             ColorType::Grayscale => spread::<1>(&scratch, out, |[grey]| [grey; 3]),
             ColorType::GrayscaleAlpha => spread::<2>(&scratch, out, |[grey, _]| [grey; 3]),
-            ColorType::Rgba => spread::<4>(&scratch, out, |[red, green, blue, _]| [red, green, blue]),
+            ColorType::Rgba => {
+                spread::<4>(&scratch, out, |[red, green, blue, _]| [red, green, blue])
+            }
             ColorType::Rgb | ColorType::Indexed => {
                 return Err(bad("its palette could not be looked up"));
             }

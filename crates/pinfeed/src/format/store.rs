@@ -112,7 +112,9 @@ fn read_file(path: &Path, bytes: &mut Vec<u8>) -> Result<()> {
 
 fn check_size(len: u64) -> Result<()> {
     if len > MAX_FILE_BYTES {
-        return Err(failed(format!("{len} bytes are too many for an image file (at most {MAX_FILE_BYTES})")));
+        return Err(failed(format!(
+            "{len} bytes are too many for an image file (at most {MAX_FILE_BYTES})"
+        )));
     }
     Ok(())
 }

@@ -57,13 +57,11 @@ pub(super) fn make_rows<D: Dataset>(
     made: &mut Made,
     cx: &mut Context,
 ) {
-    let mut buf = cx.take_sample();
     let Made { aside, failure } = made;
-    let mut rows = Rows::new(layout, first, indices, &mut buf, aside);
+    let mut rows = Rows::new(layout, first, indices, SampleBuf::new(), aside);
     if let Err((row, error)) = write_rows(dataset, indices, &mut rows, cx) {
         *failure = Some((first + row, error.at_index(indices[row]).at_worker(cx.worker())));
     }
-    cx.give_sample(buf);
 }
 
 fn write_rows<D: Dataset>(

@@ -45,30 +45,46 @@ pub struct Row<'a> {
     /// The name of the next field.
     name: Option<Name>,
     /// The sample, if it is not in the slot.
-    buf: &'a mut SampleBuf,
+    buf: SampleBuf,
     /// `Text::row` of the first row of `columns`.
     first: usize,
     texts: &'a mut Vec<Text>,
 }
 
 impl<'a> Row<'a> {
-    /// The memory of a scalar, or a small tensor, where it belongs: only if
-    /// the sample so far, and this field, are as the layout says.
-    #[inline]
-    fn cell(&mut self, dtype: DType, shape: &[usize]) -> Option<&mut [u8]> {
-        if !self.in_slot {
+    /// One sample outside any batch, written by `write`, in `buf`'s memory.
+    pub(crate) fn beside<E>(
+        mut buf: SampleBuf,
+        write: impl FnOnce(&mut Row<'_>) -> Result<(), E>,
+    ) -> Result<SampleBuf, E> {
+        buf.clear();
+        let mut texts = Vec::new();
+        let mut row = Row {
+            spec: None,
+            columns: Columns::new(),
+            row: 0,
+            field: 0,
+            in_slot: false,
+            name: None,
+            buf,
+            first: 0,
+            texts: &mut texts,
+        };
+        write(&mut row)?;
+        Ok(row.buf)
+    }
+
+    /// Where a scalar without a name belongs: only if the sample so far, and
+    /// this field, are as the layout says. The hot path of small samples.
+    #[inline(always)]
+    fn scalar_cell<T: Element>(&mut self) -> Option<&mut [u8]> {
+        let size = size_of::<T>();
+        let field = self.spec.filter(|_| self.in_slot)?.fields.get(self.field)?;
+        if !field.kind.is_scalar(T::DTYPE) || field.name.is_some() || self.name.is_some() {
             return None;
         }
-        let field = self.spec?.fields.get(self.field)?;
-        let Kind::Tensor { dtype: d, shape: s, bytes } = &field.kind else { return None };
-        if *d != dtype || s[..] != *shape {
-            return None;
-        }
-        if (self.name.is_some() || field.name.is_some()) && self.name.take() != field.name {
-            return None;
-        }
-        let start = self.row * bytes;
-        let cell = self.columns.get_mut(self.field)?.get_mut(start..start + bytes)?;
+        let start = self.row * size;
+        let cell = self.columns.get_mut(self.field)?.get_mut(start..start + size)?;
         self.field += 1;
         Some(cell)
     }
@@ -132,11 +148,19 @@ impl<'a> Row<'a> {
     /// None today; the result is that of the other writers.
     #[inline]
     pub fn put<T: Element>(&mut self, value: T) -> Result<()> {
-        if let Some(cell) = self.cell(T::DTYPE, &[]) {
-            cell.copy_from_slice(bytemuck::bytes_of(&value));
-            return Ok(());
+        match self.scalar_cell::<T>() {
+            Some(cell) => {
+                cell.copy_from_slice(bytemuck::bytes_of(&value));
+                Ok(())
+            }
+            None => self.put_beside(bytemuck::bytes_of(&value), T::DTYPE),
         }
-        self.tensor_bytes(T::DTYPE, &[])?.copy_from_slice(bytemuck::bytes_of(&value));
+    }
+
+    /// A scalar with a name, or one that is not where the layout has one.
+    #[inline(never)]
+    fn put_beside(&mut self, value: &[u8], dtype: DType) -> Result<()> {
+        self.tensor_bytes(dtype, &[])?.copy_from_slice(value);
         Ok(())
     }
 
@@ -223,7 +247,9 @@ impl<'a> Row<'a> {
     fn begin(&mut self, row: usize) {
         self.row = row;
         self.field = 0;
-        self.name = None;
+        if self.name.is_some() {
+            self.name = None;
+        }
         self.in_slot = self.spec.is_some();
         if !self.in_slot {
             self.buf.clear();
@@ -237,7 +263,7 @@ impl<'a> Row<'a> {
             return None;
         }
         self.spill();
-        Some(std::mem::take(self.buf))
+        Some(std::mem::take(&mut self.buf))
     }
 
     /// Undoes the row: its strings go.
@@ -262,12 +288,12 @@ pub struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Rows for the samples `indices`, the rows `first..` of the batch. Without
-    /// a layout the samples go to buffers; `buf` is scratch.
+    /// a layout the samples go to buffers, the first of them to `buf`.
     pub(crate) fn new(
         layout: Option<(&'a Spec, Columns<'a>)>,
         first: usize,
         indices: &'a [usize],
-        buf: &'a mut SampleBuf,
+        buf: SampleBuf,
         aside: &'a mut Aside,
     ) -> Self {
         let (spec, columns) = match layout {

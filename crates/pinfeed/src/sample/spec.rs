@@ -107,6 +107,11 @@ impl Kind {
     }
 
     #[inline]
+    pub(crate) fn is_scalar(&self, dtype: DType) -> bool {
+        matches!(self, Kind::Tensor { dtype: d, shape, .. } if *d == dtype && shape.is_empty())
+    }
+
+    #[inline]
     pub(crate) fn is_tensor(&self, dtype: DType, shape: &[usize]) -> bool {
         matches!(self, Kind::Tensor { dtype: d, shape: s, .. } if *d == dtype && s[..] == *shape)
     }
