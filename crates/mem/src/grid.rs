@@ -110,6 +110,7 @@ impl Grid {
     ///
     /// # Panics
     /// If `acquire` gives a slot with fewer bytes than it was asked for.
+    #[inline]
     pub fn new<E>(
         plan: StdArc<Plan>,
         mut acquire: impl FnMut(Part, usize) -> Result<SlotMut, E>,
@@ -135,6 +136,7 @@ impl Grid {
     ///
     /// # Panics
     /// If there are not so many rows.
+    #[inline]
     pub fn columns<'a, C: FromIterator<&'a mut [u8]>>(&'a mut self, rows: Range<usize>) -> C {
         // SAFETY: `&mut self` is the only access.
         unsafe { self.columns_shared(rows) }
@@ -147,6 +149,7 @@ impl Grid {
     ///
     /// # Panics
     /// If there are not so many rows.
+    #[inline]
     pub(crate) unsafe fn columns_shared<'a, C: FromIterator<&'a mut [u8]>>(
         &'a self,
         rows: Range<usize>,
@@ -173,6 +176,7 @@ impl Grid {
     }
 
     /// Ends the writing.
+    #[inline]
     pub fn seal(self) -> Sealed {
         Sealed { plan: self.plan, parts: self.parts.map(|part| part.map(SlotMut::seal)) }
     }

@@ -359,6 +359,28 @@ fn loom_two_deliver_in_any_order() {
     }
 }
 
+/// Out of order, the owner hears of a later ticket although the first is still
+/// being made.
+#[test]
+fn loom_unordered_does_not_wait_for_the_first() {
+    explore(|| {
+        let queue = Tickets::new(1);
+        let mut lane = Lane::new(&queue, false);
+        lane.issue(1, Rows::new(1));
+        lane.issue(1, Rows::new(1));
+        let slow = queue.claim(&AtomicBool::new(false)).unwrap();
+        let worker = {
+            let queue = queue.clone();
+            thread::spawn(move || work(&queue))
+        };
+        assert_eq!(next(&mut lane), 1);
+        make_and_deliver(slow).expect("its only claim");
+        assert_eq!(next(&mut lane), 0);
+        queue.close();
+        assert_eq!(worker.join().unwrap(), 1);
+    });
+}
+
 /// The lane goes while a worker has rows of it: the worker ends, and what it
 /// delivers is dropped. (Loom counts what is left behind.)
 #[test]

@@ -14,8 +14,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::mem;
 use std::sync::Arc as StdArc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::fork::Moment;
@@ -25,9 +27,17 @@ use crate::ticket::{Claim, Ticket};
 const FORKED: &str = "this lane was made before the process was forked, and its workers are in the \
                       parent; make a new one after fork()";
 
-/// The most rows one claim takes: a thread is never long without looking at
-/// what is older or cancelled.
+/// A claim should be worth this much work: less, and taking it costs more
+/// than making it; more, and a thread is long without looking at what is older.
+const CHUNK_NS: usize = 20_000;
+/// The most rows a claim takes, as long as it is not known what one costs.
 const CHUNK: usize = 256;
+/// Waking a thread costs about this much, so that tickets with less work than
+/// that are worth it only several at a time.
+const WAKE_NS: usize = 5_000;
+/// How often a thread looks again before it sleeps. Each time it lets another
+/// thread run.
+const LOOKS: usize = if cfg!(loom) { 0 } else { 20 };
 
 /// Tickets of several lanes, waiting for workers. Clones are the same queue.
 ///
@@ -41,6 +51,12 @@ struct Inner<T, R> {
     work: Condvar,
     /// How many threads are meant to take rows: sets the size of a chunk.
     workers: usize,
+    /// Tickets with rows left, for threads that look without the lock. Written
+    /// under the lock.
+    pending: AtomicUsize,
+    /// What a row cost lately, in 1/16 ns; 0: not known. Workers tell
+    /// ([`Queue::took`]).
+    row_cost: AtomicUsize,
     made: Moment,
 }
 
@@ -67,6 +83,8 @@ pub(crate) struct Desk<R> {
     results: Mutex<Results<R>>,
     /// The lane's owner waits here.
     ready: Condvar,
+    /// Is there a result to take? For an owner that looks without the lock.
+    there: AtomicBool,
     cancelled: StdArc<AtomicBool>,
     made: Moment,
 }
@@ -76,6 +94,8 @@ struct Results<R> {
     by_ticket: VecDeque<Place<R>>,
     first: u64,
     in_order: bool,
+    /// The lane is gone: nobody wants results.
+    closed: bool,
     /// Does the owner wait for a result that it could take? Set by the owner,
     /// cleared by whoever wakes it.
     waiting: bool,
@@ -103,6 +123,8 @@ impl<T, R> Queue<T, R> {
             }),
             work: Condvar::new(),
             workers: workers.max(1),
+            pending: AtomicUsize::new(0),
+            row_cost: AtomicUsize::new(0),
             made: Moment::now(),
         }))
     }
@@ -117,6 +139,7 @@ impl<T, R> Queue<T, R> {
             return None;
         }
         let mut state = lock(&self.0.state);
+        let mut looks = 0;
         loop {
             if leave.load(Ordering::Relaxed) {
                 // This worker may be the one that was woken for a ticket.
@@ -125,12 +148,25 @@ impl<T, R> Queue<T, R> {
                 }
                 return None;
             }
-            if let Some(claim) = state.take(self.0.workers) {
+            if let Some(claim) = state.take(&self.0) {
                 return Some(claim);
             }
             if state.closed {
                 return None;
             }
+            if looks < LOOKS {
+                // Not asleep yet: another ticket may come soon, and to be woken
+                // costs more than it does.
+                drop(state);
+                while looks < LOOKS && self.0.pending.load(Ordering::Relaxed) == 0 {
+                    looks += 1;
+                    thread::yield_now();
+                }
+                looks += 1;
+                state = lock(&self.0.state);
+                continue;
+            }
+            looks = 0;
             state.idle += 1;
             state.waits += 1;
             state = self.0.work.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -164,6 +200,22 @@ impl<T, R> Queue<T, R> {
         if self.is_here() { lock(&self.0.state).waits } else { 0 }
     }
 
+    /// What so many rows took to make: sets how many are worth a claim. Need
+    /// not be told of every claim.
+    pub fn took(&self, rows: usize, time: Duration) {
+        let cost = time.as_nanos() * 16 / rows.max(1) as u128;
+        let cost = usize::try_from(cost).unwrap_or(usize::MAX).clamp(1, usize::MAX >> 8);
+        let before = self.0.row_cost.load(Ordering::Relaxed);
+        // Races lose a figure, which does not matter.
+        let after = if before == 0 { cost } else { before - before / 4 + cost / 4 };
+        self.0.row_cost.store(after.max(1), Ordering::Relaxed);
+    }
+
+    /// Does a claim of so many rows seem too short to be timed each time?
+    pub fn is_short(&self, rows: usize) -> bool {
+        self.0.work_ns(rows).is_some_and(|ns| ns < CHUNK_NS / 2)
+    }
+
     /// Is this the process that the queue was made in?
     fn is_here(&self) -> bool {
         self.0.made.same_process()
@@ -172,7 +224,7 @@ impl<T, R> Queue<T, R> {
 
 impl<T, R> State<T, R> {
     /// Rows of the oldest ticket of the lane whose turn it is.
-    fn take(&mut self, workers: usize) -> Option<Claim<T, R>> {
+    fn take(&mut self, queue: &Inner<T, R>) -> Option<Claim<T, R>> {
         let lanes = self.lanes.len();
         let at = (0..lanes)
             .map(|i| (self.turn + i) % lanes)
@@ -182,11 +234,19 @@ impl<T, R> State<T, R> {
         let rows = lane.tickets.front()?.rows;
         let left = rows - lane.cursor;
         // Guided: large chunks first, small ones last, so that threads end a
-        // ticket together.
-        let chunk = (left / workers.saturating_mul(2)).clamp(1, CHUNK);
+        // ticket together; but none smaller than is worth it.
+        let guided = left / queue.workers.saturating_mul(2);
+        let chunk = match queue.row_cost.load(Ordering::Relaxed) {
+            0 => guided.clamp(1, CHUNK),
+            cost => {
+                let worth = (CHUNK_NS * 16 / cost).max(1);
+                guided.clamp(worth, worth.max(CHUNK)).min(left)
+            }
+        };
         let start = lane.cursor;
         let ticket = if chunk == left {
             lane.cursor = 0;
+            queue.pending.fetch_sub(1, Ordering::Relaxed);
             lane.tickets.pop_front()?
         } else {
             lane.cursor += chunk;
@@ -194,6 +254,34 @@ impl<T, R> State<T, R> {
         };
         // I4: the cursor has passed these rows.
         Some(Claim::new(ticket, start..start + chunk))
+    }
+}
+
+impl<T, R> Inner<T, R> {
+    /// What so many rows take to make, if that is known.
+    fn work_ns(&self, rows: usize) -> Option<usize> {
+        match self.row_cost.load(Ordering::Relaxed) {
+            0 => None,
+            cost => Some(rows.saturating_mul(cost) / 16),
+        }
+    }
+
+    /// Wakes as many sleeping workers as `pending` tickets of about `rows` rows
+    /// have work for.
+    fn wake(&self, idle: usize, pending: usize, rows: usize) {
+        if idle == 0 || pending == 0 {
+            return;
+        }
+        let rows = rows.saturating_mul(pending);
+        let wanted = match self.work_ns(rows) {
+            None => rows,
+            Some(ns) => ns / CHUNK_NS + 1,
+        };
+        if wanted >= idle {
+            self.work.notify_all();
+        } else {
+            (0..wanted).for_each(|_| self.work.notify_one());
+        }
     }
 }
 
@@ -216,19 +304,17 @@ impl<R> Desk<R> {
         }
         let refused = {
             let mut results = lock(&self.results);
-            let at = number.checked_sub(results.first).and_then(|at| usize::try_from(at).ok());
-            let in_order = results.in_order;
-            match at.and_then(|at| Some((at, results.by_ticket.get_mut(at)?))) {
-                Some((at, place)) => {
-                    *place = Place::Ready(result);
-                    if results.waiting && (at == 0 || !in_order) {
-                        results.waiting = false;
-                        self.ready.notify_one();
-                    }
-                    None
+            if results.closed {
+                Some(result)
+            } else {
+                let awaited = results.put(number, result);
+                if results.waiting && awaited {
+                    results.waiting = false;
+                    self.ready.notify_one();
+                } else if awaited {
+                    self.there.store(true, Ordering::Relaxed);
                 }
-                // The lane is gone.
-                None => Some(result),
+                None
             }
         };
         // Outside the lock: dropping a result gives a slot back.
@@ -242,6 +328,9 @@ impl<R> Desk<R> {
 pub struct Lane<T, R> {
     queue: Queue<T, R>,
     desk: Arc<Desk<R>>,
+    /// Results taken from the desk, all that were there, and not yet handed
+    /// over.
+    taken: VecDeque<R>,
     issued: u64,
     outstanding: usize,
 }
@@ -271,9 +360,11 @@ impl<T, R> Lane<T, R> {
                 by_ticket: VecDeque::new(),
                 first: 0,
                 in_order,
+                closed: false,
                 waiting: false,
             }),
             ready: Condvar::new(),
+            there: AtomicBool::new(false),
             cancelled: StdArc::new(AtomicBool::new(false)),
             made: Moment::now(),
         });
@@ -282,7 +373,7 @@ impl<T, R> Lane<T, R> {
             tickets: VecDeque::new(),
             cursor: 0,
         });
-        Lane { queue: queue.clone(), desk, issued: 0, outstanding: 0 }
+        Lane { queue: queue.clone(), desk, taken: VecDeque::new(), issued: 0, outstanding: 0 }
     }
 
     /// Issues the next ticket: `rows` rows (at least one) to be made with
@@ -292,23 +383,30 @@ impl<T, R> Lane<T, R> {
     /// In a process forked after the lane was made.
     pub fn issue(&mut self, rows: usize, payload: T) {
         assert!(self.desk.is_here(), "{FORKED}");
-        let ticket =
-            Arc::new(Ticket::new(self.issued, rows.max(1), payload, Arc::clone(&self.desk)));
-        lock(&self.desk.results).by_ticket.push_back(Place::Making);
+        let rows = rows.max(1);
+        let ticket = Arc::new(Ticket::new(self.issued, rows, payload, Arc::clone(&self.desk)));
         self.issued += 1;
         self.outstanding += 1;
-        let mut state = lock(&self.queue.0.state);
+        let queue = &self.queue.0;
+        let mut state = lock(&queue.state);
         let desk = &self.desk;
         if let Some(lane) = state.lanes.iter_mut().find(|lane| Arc::ptr_eq(&lane.desk, desk)) {
             lane.tickets.push_back(ticket);
         }
+        let pending = queue.pending.fetch_add(1, Ordering::Relaxed) + 1;
         let idle = state.idle;
         drop(state);
-        match (idle, rows) {
-            (0, _) => {}
-            (_, 1) => self.queue.0.work.notify_one(),
-            _ => self.queue.0.work.notify_all(),
+        // Light tickets wait for company: until they are half of what is on its
+        // way, or the lane's owner runs out of results (`next`).
+        if !self.is_light(rows) || 2 * pending >= self.outstanding {
+            queue.wake(idle, pending, rows);
         }
+    }
+
+    /// Is a ticket of so many rows less work than waking a thread for it? Then
+    /// it is better to issue several at a time.
+    pub fn is_light(&self, rows: usize) -> bool {
+        self.queue.0.work_ns(rows).is_some_and(|ns| ns < WAKE_NS)
     }
 
     /// Tickets issued and not yet handed over.
@@ -330,63 +428,97 @@ impl<T, R> Lane<T, R> {
         if self.outstanding == 0 {
             return Next::Empty;
         }
-        let mut results = lock(&self.desk.results);
-        let result = match results.pop() {
-            Some(result) => result,
-            None => {
-                // The clock is read only when there is something to wait for.
-                // None: for ever, also if that long is more than it can say.
-                let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-                loop {
-                    let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-                    if left == Some(Duration::ZERO) {
-                        results.waiting = false;
-                        return Next::TimedOut;
-                    }
-                    results.waiting = true;
-                    let ready = &self.desk.ready;
-                    results = match left {
-                        None => {
-                            ready.wait(results).unwrap_or_else(|poisoned| poisoned.into_inner())
-                        }
-                        Some(left) => {
-                            ready
-                                .wait_timeout(results, left)
-                                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                                .0
-                        }
-                    };
-                    if let Some(result) = results.pop() {
-                        results.waiting = false;
-                        break result;
-                    }
-                }
+        if self.taken.is_empty() && !self.take(timeout) {
+            return Next::TimedOut;
+        }
+        match self.taken.pop_front() {
+            Some(result) => {
+                self.outstanding -= 1;
+                Next::Ready(result)
             }
-        };
-        drop(results);
-        self.outstanding -= 1;
-        Next::Ready(result)
+            None => Next::TimedOut,
+        }
+    }
+
+    /// Takes what is on the desk, waiting till there is something. `false`:
+    /// the time passed first.
+    fn take(&mut self, timeout: Option<Duration>) -> bool {
+        let desk = &*self.desk;
+        if lock(&desk.results).take(desk, &mut self.taken) {
+            return true;
+        }
+        // Workers may sleep on light tickets.
+        let queue = &self.queue.0;
+        let idle = lock(&queue.state).idle;
+        queue.wake(idle, queue.pending.load(Ordering::Relaxed), 1);
+        for _ in 0..LOOKS {
+            if desk.there.load(Ordering::Relaxed) {
+                break;
+            }
+            thread::yield_now();
+        }
+        let mut results = lock(&desk.results);
+        // The clock is read only when there is something to wait for. None:
+        // for ever, also if that long is more than it can say.
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            if results.take(desk, &mut self.taken) {
+                results.waiting = false;
+                return true;
+            }
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                results.waiting = false;
+                return false;
+            }
+            results.waiting = true;
+            results = match left {
+                None => {
+                    desk.ready.wait(results).unwrap_or_else(|poisoned| poisoned.into_inner())
+                }
+                Some(left) => {
+                    desk.ready
+                        .wait_timeout(results, left)
+                        .unwrap_or_else(|poisoned| poisoned.into_inner())
+                        .0
+                }
+            };
+        }
     }
 }
 
 impl<R> Results<R> {
-    /// The result whose turn it is, or any one if order was not asked for.
-    fn pop(&mut self) -> Option<R> {
-        let mut candidates = self.by_ticket.iter_mut();
-        let place = if self.in_order {
-            candidates.next()?
-        } else {
-            candidates.find(|place| matches!(place, Place::Ready(_)))?
-        };
-        if !matches!(place, Place::Ready(_)) {
-            return None;
+    /// Puts a result in its place. Says whether the owner can take it now.
+    fn put(&mut self, number: u64, result: R) -> bool {
+        // Numbers below `first` are handed over: there is one result a ticket.
+        let at = number.saturating_sub(self.first) as usize;
+        while self.by_ticket.len() <= at {
+            self.by_ticket.push_back(Place::Making);
         }
-        let Place::Ready(result) = std::mem::replace(place, Place::Taken) else { return None };
-        while let Some(Place::Taken) = self.by_ticket.front() {
-            self.by_ticket.pop_front();
+        self.by_ticket[at] = Place::Ready(result);
+        at == 0 || !self.in_order
+    }
+
+    /// Moves every result that can be handed over to `taken`. Says whether
+    /// there was one.
+    fn take(&mut self, desk: &Desk<R>, taken: &mut VecDeque<R>) -> bool {
+        desk.there.store(false, Ordering::Relaxed);
+        if !self.in_order {
+            for place in &mut self.by_ticket {
+                if let Place::Ready(_) = place
+                    && let Place::Ready(result) = mem::replace(place, Place::Taken)
+                {
+                    taken.push_back(result);
+                }
+            }
+        }
+        while let Some(Place::Ready(_) | Place::Taken) = self.by_ticket.front() {
             self.first += 1;
+            if let Some(Place::Ready(result)) = self.by_ticket.pop_front() {
+                taken.push_back(result);
+            }
         }
-        Some(result)
+        !taken.is_empty()
     }
 }
 
@@ -400,9 +532,16 @@ impl<T, R> Drop for Lane<T, R> {
         let pending = {
             let mut state = lock(&self.queue.0.state);
             let at = state.lanes.iter().position(|lane| Arc::ptr_eq(&lane.desk, &self.desk));
-            at.map(|at| state.lanes.remove(at))
+            let pending = at.map(|at| state.lanes.remove(at));
+            let tickets = pending.as_ref().map_or(0, |lane| lane.tickets.len());
+            self.queue.0.pending.fetch_sub(tickets, Ordering::Relaxed);
+            pending
         };
-        let results = std::mem::take(&mut lock(&self.desk.results).by_ticket);
+        let results = {
+            let mut results = lock(&self.desk.results);
+            results.closed = true;
+            mem::take(&mut results.by_ticket)
+        };
         // Outside the locks: dropping a result gives slots back.
         drop(pending);
         drop(results);

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::AtomicBool;
 
-use crate::grid::{Grid, Plan};
+use crate::grid::Grid;
 use crate::queue::Desk;
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
 
@@ -73,13 +73,23 @@ impl<T, R> Ticket<T, R> {
 pub struct Claim<T, R> {
     ticket: Arc<Ticket<T, R>>,
     rows: Range<usize>,
-    grid: Option<Arc<Grid>>,
+    memory: Memory,
+}
+
+/// What a claim has of its ticket's memory.
+enum Memory {
+    /// Not laid out yet, as far as this claim knows.
+    Unknown,
+    /// The claim has all rows of the ticket, so the memory is its own.
+    Whole(Grid),
+    /// Other claims have the other rows.
+    Share(Arc<Grid>),
 }
 
 impl<T, R> Claim<T, R> {
     /// The caller keeps I4.
     pub(crate) fn new(ticket: Arc<Ticket<T, R>>, rows: Range<usize>) -> Self {
-        Claim { ticket, rows, grid: None }
+        Claim { ticket, rows, memory: Memory::Unknown }
     }
 
     /// The rows.
@@ -107,12 +117,20 @@ impl<T, R> Claim<T, R> {
         self.ticket.desk.cancelled()
     }
 
-    /// The plan of the ticket's memory, if it has been laid out.
-    pub fn plan(&mut self) -> Option<StdArc<Plan>> {
-        if self.grid.is_none() {
-            self.grid = lock(&self.ticket.grid).clone();
+    /// Has the claim all rows of its ticket?
+    fn is_whole(&self) -> bool {
+        self.rows.len() == self.ticket.rows
+    }
+
+    /// Has the ticket been laid out?
+    pub fn is_laid(&mut self) -> bool {
+        if matches!(self.memory, Memory::Unknown)
+            && !self.is_whole()
+            && let Some(grid) = &*lock(&self.ticket.grid)
+        {
+            self.memory = Memory::Share(Arc::clone(grid));
         }
-        self.grid.as_ref().map(|grid| StdArc::clone(grid.plan()))
+        !matches!(self.memory, Memory::Unknown)
     }
 
     /// Gives the ticket its memory, unless another thread was first: `grid` is
@@ -125,13 +143,23 @@ impl<T, R> Claim<T, R> {
     /// # Panics
     /// If the grid has not as many rows as the ticket.
     pub fn lay<E>(&mut self, grid: impl FnOnce(&T) -> Result<Grid, E>) -> Result<(), E> {
-        let mut place = lock(&self.ticket.grid);
-        if place.is_none() {
+        let make = || {
             let grid = grid(&self.ticket.payload)?;
             assert_eq!(grid.plan().rows(), self.ticket.rows, "a grid of another size");
-            *place = Some(Arc::new(grid));
+            Ok(grid)
+        };
+        if self.is_whole() {
+            if let Memory::Unknown = self.memory {
+                self.memory = Memory::Whole(make()?);
+            }
+            return Ok(());
         }
-        self.grid = place.clone();
+        let mut place = lock(&self.ticket.grid);
+        let grid = match &*place {
+            Some(grid) => Arc::clone(grid),
+            None => Arc::clone(place.insert(Arc::new(make()?))),
+        };
+        self.memory = Memory::Share(grid);
         Ok(())
     }
 
@@ -149,14 +177,16 @@ impl<T, R> Claim<T, R> {
             "rows {rows:?} of a claim of {:?}",
             self.rows
         );
-        self.plan();
-        let columns = self.grid.as_ref().map(|grid| {
+        self.is_laid();
+        let columns = match &mut self.memory {
+            Memory::Unknown => None,
+            Memory::Whole(grid) => Some(grid.columns(rows)),
             // SAFETY: these rows are this claim's alone (I4, checked above),
             // and `&mut self` makes this the only use of them. Nobody takes
             // the grid out of the ticket before this claim is finished
             // (`finish` consumes it).
-            unsafe { grid.columns_shared(rows) }
-        });
+            Memory::Share(grid) => Some(unsafe { grid.columns_shared(rows) }),
+        };
         (&self.ticket.payload, columns)
     }
 
@@ -165,12 +195,20 @@ impl<T, R> Claim<T, R> {
     /// In a process forked since the lane was made nobody does: the rows are
     /// the parent's to make.
     pub fn finish(self) -> Option<Finished<T, R>> {
-        let Claim { ticket, rows, grid } = self;
+        let whole = self.is_whole();
+        let Claim { ticket, rows, memory } = self;
         if !ticket.desk.is_here() {
             return None;
         }
+        if whole {
+            let grid = match memory {
+                Memory::Whole(grid) => Some(grid),
+                Memory::Unknown | Memory::Share(_) => None,
+            };
+            return Some(Finished { ticket, grid });
+        }
         // Before the rows count as done, so that the last finds itself alone.
-        drop(grid);
+        drop(memory);
         // AcqRel: the last sees what the others wrote.
         let before = ticket.done.fetch_add(rows.len(), Ordering::AcqRel);
         if before + rows.len() < ticket.rows {

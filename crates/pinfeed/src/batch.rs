@@ -41,6 +41,7 @@ pub enum BatchField {
 }
 
 impl Batch {
+    #[inline]
     pub(crate) fn new(
         number: u64,
         samples: usize,

@@ -173,10 +173,6 @@ impl Error {
         self
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        self.0.kind
-    }
-
     /// A setting was refused; nothing ran.
     pub fn is_config(&self) -> bool {
         self.0.kind == Kind::Config

@@ -60,6 +60,7 @@ pub use dataset::{
     try_from_fn,
 };
 pub use error::{BoxError, Error, Result};
+pub use half::{bf16, f16};
 #[cfg(feature = "image")]
 pub use format::ImageFolder;
 pub use loader::{Builder, DataLoader, Iter};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pinfeed_mem::{Grid, Sealed};
+use pinfeed_mem::Grid;
 use smallvec::SmallVec;
 
 use super::layout::Layout;
@@ -41,10 +41,11 @@ pub struct BatchMut<'a> {
     made: Option<Made>,
 }
 
-struct Made {
-    layout: Arc<Layout>,
-    grid: Grid,
-    texts: Vec<Vec<Box<[u8]>>>,
+pub(crate) struct Made {
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) grid: Grid,
+    /// For each field, its strings.
+    pub(crate) texts: Vec<Vec<Box<[u8]>>>,
 }
 
 impl<'a> BatchMut<'a> {
@@ -125,16 +126,13 @@ impl<'a> BatchMut<'a> {
         self.made.as_mut().ok_or_else(|| collate("ask for memory first (allocate)"))
     }
 
-    /// The batch's parts. A collate that never asked for memory made a batch
+    /// What was made. A collate that never asked for memory made a batch
     /// without fields.
-    pub(crate) fn finish(mut self) -> Result<(Arc<Layout>, Sealed, Vec<Vec<Box<[u8]>>>)> {
+    pub(crate) fn finish(mut self) -> Result<Made> {
         if self.made.is_none() {
             self.allocate(&Spec::new())?;
         }
-        let Some(Made { layout, grid, texts }) = self.made else {
-            return Err(collate("no memory"));
-        };
-        Ok((layout, grid.seal(), texts))
+        self.made.ok_or_else(|| collate("no memory"))
     }
 }
 

@@ -46,6 +46,7 @@ impl Layout {
     }
 
     /// This layout, for another number of samples.
+    #[inline]
     pub(crate) fn with_rows(self: &Arc<Self>, rows: usize) -> Result<Arc<Self>> {
         if self.plan.rows() == rows {
             return Ok(Arc::clone(self));
@@ -54,6 +55,7 @@ impl Layout {
     }
 
     /// Memory for it.
+    #[inline]
     pub(crate) fn grid(&self, memory: &Memory) -> Result<Grid> {
         Grid::new(Arc::clone(&self.plan), |part, bytes| memory.acquire(part, bytes))
     }

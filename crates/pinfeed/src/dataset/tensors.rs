@@ -161,7 +161,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sample::{Aside, SampleBuf};
+    use crate::sample::Aside;
     use crate::tensor::DType;
 
     /// What lies in the rows after `write`, column by column, and whether it
@@ -174,9 +174,9 @@ mod tests {
         let spec = dataset.spec().unwrap();
         let column = |f: &crate::sample::Field| vec![0xaa; f.kind.row_bytes() * indices.len()];
         let mut columns: Vec<Vec<u8>> = spec.fields().iter().map(column).collect();
-        let (mut buf, mut aside) = (SampleBuf::new(), Aside::default());
+        let mut aside = Aside::default();
         let slices = columns.iter_mut().map(Vec::as_mut_slice).collect();
-        let mut rows = Rows::new(Some((&spec, slices)), 0, indices, &mut buf, &mut aside);
+        let mut rows = Rows::new(Some((&spec, slices)), 0, indices, &mut aside);
         write(&mut rows, &mut Context::new(None, Default::default())).unwrap();
         assert!(rows.is_complete());
         let by_column = rows.current().is_none();
@@ -256,11 +256,11 @@ mod tests {
     fn an_index_out_of_range_is_found() {
         let dataset = dataset(5, &[(DType::I64, vec![])]);
         let spec = dataset.spec().unwrap();
-        let (mut buf, mut aside) = (SampleBuf::new(), Aside::default());
+        let mut aside = Aside::default();
         let mut column = [0; 3 * 8];
         let columns = [&mut column[..]].into_iter().collect();
         let indices = [4, 5, 1];
-        let mut rows = Rows::new(Some((&spec, columns)), 0, &indices, &mut buf, &mut aside);
+        let mut rows = Rows::new(Some((&spec, columns)), 0, &indices, &mut aside);
         let error = dataset
             .get_many(&indices, &mut rows, &mut Context::new(None, Default::default()))
             .unwrap_err();
@@ -272,8 +272,8 @@ mod tests {
     #[test]
     fn without_a_layout() {
         let dataset = dataset(4, &[(DType::F32, vec![2]), (DType::I64, vec![])]);
-        let (mut buf, mut aside) = (SampleBuf::new(), Aside::default());
-        let mut rows = Rows::new(None, 0, &[3, 0], &mut buf, &mut aside);
+        let mut aside = Aside::default();
+        let mut rows = Rows::new(None, 0, &[3, 0], &mut aside);
         dataset.get_many(&[3, 0], &mut rows, &mut Context::new(None, Default::default())).unwrap();
         drop(rows);
         for ((row, sample), index) in aside.spilled.iter().zip([3, 0]) {

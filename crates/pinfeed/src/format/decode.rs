@@ -24,32 +24,42 @@ pub(super) fn decode(bytes: &[u8], row: &mut Row<'_>, cx: &mut Context) -> Resul
     }
 }
 
-/// Reserves the pixels in `row`, once the header's size has been found sane.
-///
-/// # Errors
-/// Above the limits: a small file can claim any size, and memory would be
-/// taken for it.
-pub(super) fn pixels<'a>(
-    row: &'a mut Row<'_>,
-    width: usize,
-    height: usize,
-) -> Result<&'a mut [u8]> {
-    check_size(width, height, 3)?;
-    row.named("image").tensor::<u8>(&[height, width, 3])
+/// The pixels of an image, by its header: a claim until it is decoded.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub(super) width: usize,
+    pub(super) height: usize,
 }
 
-/// Refuses an image of no pixels, or of more than the limits allow.
-pub(super) fn check_size(width: usize, height: usize, bytes_per_pixel: usize) -> Result<()> {
-    let bytes = width.checked_mul(height).and_then(|n| n.checked_mul(bytes_per_pixel));
-    let in_limits = bytes.is_some_and(|bytes| (1..=MAX_BYTES).contains(&bytes));
-    if in_limits && width.max(height) <= MAX_SIDE {
-        return Ok(());
+impl Size {
+    /// Refuses what is not to be believed: no pixels, more than the limits
+    /// allow, more than a file so long can hold (`most_pixels`). A small file
+    /// can claim any size, and memory would be taken for it.
+    pub(super) fn check(self, bytes_per_pixel: usize, most_pixels: usize) -> Result<()> {
+        let Size { width, height } = self;
+        let pixels = width.checked_mul(height).unwrap_or(usize::MAX);
+        let bytes = pixels.checked_mul(bytes_per_pixel).unwrap_or(usize::MAX);
+        if width.max(height) > MAX_SIDE || bytes > MAX_BYTES || bytes == 0 {
+            return Err(bad(format!("the header says {width} x {height} pixels")).with_hint(
+                format!(
+                    "images of at most {MAX_SIDE} pixels on a side and {} MiB in all are read",
+                    MAX_BYTES >> 20
+                ),
+            ));
+        }
+        if pixels > most_pixels {
+            return Err(bad(format!(
+                "the header says {width} x {height} pixels, more than so short a file can hold: it \
+                 is cut or damaged"
+            )));
+        }
+        Ok(())
     }
-    Err(bad(format!("the header says {width} x {height} pixels")).with_hint(format!(
-        "at least one pixel, at most {MAX_SIDE} on a side and {} MiB in all are read: such a size \
-         is mostly a damaged or malicious file",
-        MAX_BYTES >> 20
-    )))
+
+    /// Reserves the pixels in `row`. Checked before.
+    pub(super) fn reserve<'a>(self, row: &'a mut Row<'_>) -> Result<&'a mut [u8]> {
+        row.named("image").tensor::<u8>(&[self.height, self.width, 3])
+    }
 }
 
 /// An error of the file's content.

@@ -8,11 +8,15 @@ use zune_jpeg::zune_core::bytestream::{ZByteIoError, ZByteReaderTrait, ZCursor, 
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-use super::decode::{bad, pixels};
+use super::decode::{Size, bad};
 use crate::error::{Error, Result};
 use crate::sample::Row;
 
 const END_OF_IMAGE: [u8; 2] = [0xff, 0xd9];
+
+/// A block of 8 x 8 pixels takes at least a bit. Twice that, for odd ways of
+/// subsampling.
+const MOST_PIXELS_PER_BYTE: usize = 2 * 8 * 64;
 
 /// Decodes to RGB: grey is repeated, CMYK and YCCK are converted, the
 /// orientation that EXIF may ask for is left alone, as by Pillow.
@@ -31,7 +35,9 @@ pub(super) fn decode(bytes: &[u8], row: &mut Row<'_>) -> Result<()> {
         return Err(bad(format!("has {bands} channels, and no rule how to make RGB of them"))
             .with_hint("convert it to RGB or grey"));
     }
-    let out = pixels(row, width, height)?;
+    let size = Size { width, height };
+    size.check(3, bytes.len().saturating_mul(MOST_PIXELS_PER_BYTE))?;
+    let out = size.reserve(row)?;
     // Only now: strict about the headers, it refuses images that all others
     // read. Not strict about the pixels, it would paint what is missing grey.
     let strict = decoder.options().set_strict_mode(true);

@@ -4,10 +4,13 @@ use std::io::Cursor;
 
 use png::{ColorType, DecodingError, Transformations};
 
-use super::decode::{bad, check_size, pixels};
+use super::decode::{Size, bad};
 use crate::dataset::Context;
 use crate::error::{Error, Result};
 use crate::sample::Row;
+
+/// Deflate makes at most this many bytes of one.
+const MOST_BYTES_PER_BYTE: usize = 1032;
 
 /// Decodes to RGB of 8 bits: palettes are looked up, grey is repeated, of 16
 /// bits the upper 8 stay, alpha is dropped (not blended), as by Pillow. Of an
@@ -19,21 +22,23 @@ pub(super) fn decode(bytes: &[u8], row: &mut Row<'_>, cx: &mut Context) -> Resul
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
     let header = decoder.read_header_info().map_err(damaged)?;
-    let (width, height) = (header.width as usize, header.height as usize);
-    check_size(width, height, 3)?;
+    let size = Size { width: header.width as usize, height: header.height as usize };
+    let most_bits = bytes.len().saturating_mul(8 * MOST_BYTES_PER_BYTE);
+    let most_pixels = most_bits / header.bits_per_pixel();
+    size.check(3, most_pixels)?;
     let mut reader = decoder.read_info().map_err(damaged)?;
 
     let (color, _) = reader.output_color_type();
     if color == ColorType::Rgb {
         // The layout of the row: no step between.
-        reader.next_frame(pixels(row, width, height)?).map_err(damaged)?;
+        reader.next_frame(size.reserve(row)?).map_err(damaged)?;
         return Ok(());
     }
-    check_size(width, height, color.samples())?;
+    size.check(color.samples(), most_pixels)?;
     let mut scratch = cx.take_buffer();
-    scratch.resize(width * height * color.samples(), 0);
+    scratch.resize(size.width * size.height * color.samples(), 0);
     let result = reader.next_frame(&mut scratch).map_err(damaged).and_then(|_| {
-        let out = pixels(row, width, height)?;
+        let out = size.reserve(row)?;
         match color {
             ColorType::Grayscale => spread::<1>(&scratch, out, |[grey]| [grey; 3]),
             ColorType::GrayscaleAlpha => spread::<2>(&scratch, out, |[grey, _]| [grey; 3]),

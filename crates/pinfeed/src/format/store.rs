@@ -94,20 +94,15 @@ fn part(bytes: &[u8], Span { at, len }: Span) -> &[u8] {
     &bytes[at as usize..(at + len) as usize]
 }
 
+/// As `std::fs::read`, with a call to the system less: the length is asked
+/// for once, and the end is not read again to be sure of it.
 fn read_file(path: &Path, bytes: &mut Vec<u8>) -> Result<()> {
-    let read = |bytes: &mut Vec<u8>| {
-        let file = File::open(path)?;
-        let len = file.metadata()?.len();
-        if len <= MAX_FILE_BYTES {
-            bytes.reserve(len as usize);
-            // A file that grows while it is read has no end.
-            (&file).take(MAX_FILE_BYTES + 1).read_to_end(bytes)?;
-        }
-        Ok(len.max(bytes.len() as u64))
-    };
-    let len = read(bytes)
-        .map_err(|e: std::io::Error| failed(format!("can not be read: {e}")).with_source(e))?;
-    check_size(len)
+    let unreadable = |e: std::io::Error| failed(format!("can not be read: {e}")).with_source(e);
+    let mut file = File::open(path).map_err(unreadable)?;
+    let len = file.metadata().map_err(unreadable)?.len();
+    check_size(len)?;
+    bytes.resize(len as usize, 0);
+    file.read_exact(bytes).map_err(unreadable)
 }
 
 fn check_size(len: u64) -> Result<()> {

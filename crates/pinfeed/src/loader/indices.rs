@@ -65,16 +65,40 @@ impl IndexBatches {
                 return None;
             }
         }
-        match out.iter().copied().max().filter(|&max| max >= self.dataset_len) {
-            Some(index) => Some(Err(Error::new(
-                Kind::Sampler,
-                format!(
-                    "the sampler gave index {index}, and the data set has {} samples",
-                    self.dataset_len
-                ),
-            )
-            .at_index(index))),
-            None => Some(Ok(())),
+        if all_below(out, self.dataset_len) {
+            return Some(Ok(()));
         }
+        let index = out.iter().copied().max().unwrap_or_default();
+        let len = self.dataset_len;
+        let message = format!("the sampler gave index {index}, and the data set has {len} samples");
+        Some(Err(Error::new(Kind::Sampler, message).at_index(index)))
+    }
+}
+
+/// Is every index below `len`? Without a branch an index: `i` and `last - i`
+/// both keep the top bit clear just if `i <= last`, for lengths that fit in
+/// `isize`, as those of anything in memory do.
+fn all_below(indices: &[usize], len: usize) -> bool {
+    let Some(last) = len.checked_sub(1).filter(|&last| last <= isize::MAX as usize) else {
+        return indices.iter().all(|&i| i < len);
+    };
+    let bits = indices.iter().fold(0, |bits, &i| bits | i | last.wrapping_sub(i));
+    bits <= isize::MAX as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::all_below;
+
+    #[test]
+    fn below_and_not() {
+        let top = 1usize << (usize::BITS - 1);
+        for len in [0, 1, 2, 10, top - 1, top, top + 1, usize::MAX] {
+            for i in [0, 1, 2, 9, 10, 11, top - 2, top - 1, top, top + 1, usize::MAX] {
+                assert_eq!(all_below(&[i], len), i < len, "{i} < {len}");
+                assert_eq!(all_below(&[0, i, 0], len), i < len && 0 < len, "{i} < {len}");
+            }
+        }
+        assert!(all_below(&[], 0));
     }
 }

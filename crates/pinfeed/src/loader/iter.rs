@@ -81,7 +81,12 @@ impl<D: Dataset + 'static> Iter<D> {
     /// Issues tickets up to the window. With no workers there is none.
     fn read_ahead(&mut self) {
         let Mode::Workers { lane, .. } = &mut self.mode else { return };
-        while lane.outstanding() < self.shared.window() {
+        let window = self.shared.window();
+        let room = window.saturating_sub(lane.outstanding());
+        if room < window / 4 && lane.is_light(self.shared.settings.batch_size) {
+            return;
+        }
+        while lane.outstanding() < window {
             let mut indices = Vec::new();
             match self.batches.next(&mut indices) {
                 None => return,

@@ -122,7 +122,7 @@ fn rows_of<D: Dataset>(
 /// Has the ticket laid out, if a layout is known or `first` shows one. Says
 /// whether it is.
 fn lay<D>(claim: &mut JobClaim, shared: &Shared<D>, first: Option<&SampleBuf>) -> Result<bool> {
-    if claim.plan().is_some() {
+    if claim.is_laid() {
         return Ok(true);
     }
     let rows = claim.ticket_rows();

@@ -58,7 +58,7 @@ pub(super) fn make_rows<D: Dataset>(
     cx: &mut Context,
 ) {
     let Made { aside, failure } = made;
-    let mut rows = Rows::new(layout, first, indices, SampleBuf::new(), aside);
+    let mut rows = Rows::new(layout, first, indices, aside);
     if let Err((row, error)) = write_rows(dataset, indices, &mut rows, cx) {
         *failure = Some((first + row, error.at_index(indices[row]).at_worker(cx.worker())));
     }
@@ -126,7 +126,26 @@ pub(super) struct Whole<'a> {
 
 impl Whole<'_> {
     /// The batch, or the error that its lowest failing sample had.
+    #[inline]
     pub(super) fn finish<D>(self, shared: &Shared<D>) -> Result<Batch> {
+        // Mostly every sample is where it belongs, and nothing lies beside.
+        match self.laid {
+            Some((layout, grid)) if self.made.is_empty() && shared.collate.is_none() => Ok(
+                Batch::new(
+                    self.number,
+                    self.indices.len(),
+                    layout,
+                    grid.seal(),
+                    Vec::new(),
+                    &shared.memory,
+                ),
+            ),
+            laid => Whole { laid, ..self }.sorted_out(shared),
+        }
+    }
+
+    #[inline(never)]
+    fn sorted_out<D>(self, shared: &Shared<D>) -> Result<Batch> {
         let (number, worker) = (self.number, self.worker);
         self.batch(shared).map_err(|error| error.at_batch(number).at_worker(worker))
     }
@@ -200,8 +219,15 @@ impl Whole<'_> {
         caught(|| collate.collate(&samples, &mut batch)).map_err(|error| {
             if error.is_panic() { error } else { error.into_collate() }
         })?;
-        let (layout, sealed, texts) = batch.finish()?;
-        Ok(Batch::new(self.number, self.indices.len(), layout, sealed, texts, &shared.memory))
+        let made = batch.finish()?;
+        Ok(Batch::new(
+            self.number,
+            self.indices.len(),
+            made.layout,
+            made.grid.seal(),
+            made.texts,
+            &shared.memory,
+        ))
     }
 }
 

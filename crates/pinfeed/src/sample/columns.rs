@@ -1,12 +1,15 @@
 //! [`Columns`]: the memory of some rows, field by field.
 
+/// So many columns need no allocation.
+pub(crate) const FEW: usize = 4;
+
 /// For each field, in order, the bytes of all rows, row after row. A field
 /// without bytes in the slot has an empty slice.
 ///
 /// Up to four without an allocation: one is made for every chunk of rows. (A
 /// `SmallVec` would be invariant in its lifetime, and `Row` with it.)
 pub(crate) struct Columns<'a> {
-    few: [&'a mut [u8]; 4],
+    few: [&'a mut [u8]; FEW],
     /// All of them, if there are more than four.
     many: Vec<&'a mut [u8]>,
     len: usize,
@@ -20,6 +23,12 @@ impl<'a> Columns<'a> {
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [&'a mut [u8]] {
         if self.len <= self.few.len() { &mut self.few[..self.len] } else { &mut self.many }
+    }
+
+    /// One of the first columns, if there are no more than a few at all.
+    #[inline]
+    pub(crate) fn few(&mut self, field: usize) -> Option<&mut [u8]> {
+        self.few.get_mut(field).map(|column| &mut **column)
     }
 
     #[inline]

@@ -5,8 +5,10 @@
 //! has it. Otherwise the sample goes to a buffer beside (it *spills*), and the
 //! thread that ends the batch sorts it out: see `loader/README.md`.
 
+use std::mem;
+
 use super::buf::SampleBuf;
-use super::columns::Columns;
+use super::columns::{Columns, FEW};
 use super::spec::{Kind, Name, Spec};
 use crate::dataset::Context;
 use crate::error::{BoxError, Error, Kind as ErrorKind, Result};
@@ -36,6 +38,12 @@ pub struct Row<'a> {
     /// The layout of `columns`, where there is one.
     spec: Option<&'a Spec>,
     columns: Columns<'a>,
+    /// For the first fields, what [`Kind::scalar_code`] says, as long as the
+    /// sample lies in `columns`; else 0, which no scalar has. One comparison
+    /// then tells that a scalar can be written where it belongs.
+    scalars: [u8; FEW],
+    /// Fields of the layout.
+    fields: usize,
     /// The row within `columns`.
     row: usize,
     /// Fields written so far.
@@ -62,6 +70,8 @@ impl<'a> Row<'a> {
         let mut row = Row {
             spec: None,
             columns: Columns::new(),
+            scalars: [0; FEW],
+            fields: 0,
             row: 0,
             field: 0,
             in_slot: false,
@@ -79,12 +89,11 @@ impl<'a> Row<'a> {
     #[inline(always)]
     fn scalar_cell<T: Element>(&mut self) -> Option<&mut [u8]> {
         let size = size_of::<T>();
-        let field = self.spec.filter(|_| self.in_slot)?.fields.get(self.field)?;
-        if !field.kind.is_scalar(T::DTYPE) || field.name.is_some() || self.name.is_some() {
+        if *self.scalars.get(self.field)? != Kind::scalar_code(T::DTYPE) || self.name.is_some() {
             return None;
         }
         let start = self.row * size;
-        let cell = self.columns.get_mut(self.field)?.get_mut(start..start + size)?;
+        let cell = self.columns.few(self.field)?.get_mut(start..start + size)?;
         self.field += 1;
         Some(cell)
     }
@@ -215,9 +224,10 @@ impl<'a> Row<'a> {
     /// Moves what is written so far to the buffer, if it is in the slot.
     #[cold]
     fn spill(&mut self) {
-        if !std::mem::replace(&mut self.in_slot, false) {
+        if !mem::replace(&mut self.in_slot, false) {
             return;
         }
+        self.scalars = [0; FEW];
         let Some(spec) = self.spec else { return };
         let first_text = self.texts_of_this_row();
         let mut texts = self.texts.drain(first_text..);
@@ -250,20 +260,36 @@ impl<'a> Row<'a> {
         if self.name.is_some() {
             self.name = None;
         }
-        self.in_slot = self.spec.is_some();
         if !self.in_slot {
-            self.buf.clear();
+            self.begin_again();
+        }
+    }
+
+    /// After a sample that was not in the slot, this one may be.
+    #[inline(never)]
+    fn begin_again(&mut self) {
+        self.buf.clear();
+        let Some(spec) = self.spec else { return };
+        self.in_slot = true;
+        self.fields = spec.fields.len();
+        for (code, field) in self.scalars.iter_mut().zip(&spec.fields) {
+            *code = match &field.kind {
+                Kind::Tensor { dtype, shape, .. } if shape.is_empty() && field.name.is_none() => {
+                    Kind::scalar_code(*dtype)
+                }
+                _ => 0,
+            };
         }
     }
 
     /// Ends the row: `Some` if the sample is not in the slot.
     #[inline]
     fn end(&mut self) -> Option<SampleBuf> {
-        if self.in_slot && self.spec.is_some_and(|s| s.fields.len() == self.field) {
+        if self.in_slot && self.fields == self.field {
             return None;
         }
         self.spill();
-        Some(std::mem::take(&mut self.buf))
+        Some(mem::take(&mut self.buf))
     }
 
     /// Undoes the row: its strings go.
@@ -288,12 +314,11 @@ pub struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Rows for the samples `indices`, the rows `first..` of the batch. Without
-    /// a layout the samples go to buffers, the first of them to `buf`.
+    /// a layout the samples go to buffers beside.
     pub(crate) fn new(
         layout: Option<(&'a Spec, Columns<'a>)>,
         first: usize,
         indices: &'a [usize],
-        buf: SampleBuf,
         aside: &'a mut Aside,
     ) -> Self {
         let (spec, columns) = match layout {
@@ -305,11 +330,13 @@ impl<'a> Rows<'a> {
             row: Row {
                 spec,
                 columns,
+                scalars: [0; FEW],
+                fields: 0,
                 row: 0,
                 field: 0,
                 in_slot: false,
                 name: None,
-                buf,
+                buf: SampleBuf::new(),
                 first,
                 texts,
             },

@@ -106,9 +106,10 @@ impl Kind {
         }
     }
 
+    /// A scalar's kind as one byte that is not 0.
     #[inline]
-    pub(crate) fn is_scalar(&self, dtype: DType) -> bool {
-        matches!(self, Kind::Tensor { dtype: d, shape, .. } if *d == dtype && shape.is_empty())
+    pub(crate) const fn scalar_code(dtype: DType) -> u8 {
+        dtype as u8 + 1
     }
 
     #[inline]
@@ -228,12 +229,6 @@ impl Spec {
     /// Bytes that the tensors of one sample take.
     pub fn row_bytes(&self) -> usize {
         self.fields.iter().map(|f| f.kind.row_bytes()).sum()
-    }
-
-    /// Same dtypes and shapes in the same order; names aside.
-    pub(crate) fn same_kinds(&self, other: &Spec) -> bool {
-        self.fields.len() == other.fields.len()
-            && self.fields.iter().zip(&other.fields).all(|(a, b)| a.kind == b.kind)
     }
 }
 

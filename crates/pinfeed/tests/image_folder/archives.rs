@@ -88,7 +88,7 @@ fn long_names_read_alike_in_gnu_and_pax_form() {
         let file = file(name, bytes);
         let folder = open(file.path());
         assert_eq!(folder.classes(), ["b", "größe"], "{name}");
-        assert_eq!(paths(&folder, file.path()), [&names[2], &names[0], &names[1]]);
+        assert_eq!(paths(&folder, file.path()), [&*names[2], &*names[0], &*names[1]]);
         assert_eq!(get(&folder, 2).unwrap().pixels, [1; 3]);
     }
 }

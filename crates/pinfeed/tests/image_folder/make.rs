@@ -10,14 +10,14 @@ use pinfeed::{DataLoader, Error, ImageFolder, Subset};
 
 /// A sample: shape and pixels of the image, label.
 #[derive(Debug, PartialEq)]
-pub struct Sample {
-    pub shape: Vec<usize>,
-    pub pixels: Vec<u8>,
-    pub label: i64,
+pub(crate) struct Sample {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) pixels: Vec<u8>,
+    pub(crate) label: i64,
 }
 
 /// Sample `index`, through a loader.
-pub fn get(folder: &Arc<ImageFolder>, index: usize) -> Result<Sample, Error> {
+pub(crate) fn get(folder: &Arc<ImageFolder>, index: usize) -> Result<Sample, Error> {
     let one = Subset::new(Arc::clone(folder), [index])?;
     let loader = DataLoader::builder(one).batch_size(1).build()?;
     let batch = loader.into_iter().next().expect("one batch")?;
@@ -29,13 +29,24 @@ pub fn get(folder: &Arc<ImageFolder>, index: usize) -> Result<Sample, Error> {
     })
 }
 
+/// Decodes each of these files, as `a/<number>.jpg`, which decides nothing.
+pub(crate) fn decode_all(files: &[Vec<u8>]) -> Vec<Result<Sample, Error>> {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join("a")).unwrap();
+    for (i, bytes) in files.iter().enumerate() {
+        std::fs::write(root.path().join(format!("a/{i:06}.jpg")), bytes).unwrap();
+    }
+    let folder = open(root.path());
+    (0..files.len()).map(|i| get(&folder, i)).collect()
+}
+
 /// Opens what must be fine.
-pub fn open(path: &Path) -> Arc<ImageFolder> {
+pub(crate) fn open(path: &Path) -> Arc<ImageFolder> {
     Arc::new(ImageFolder::open(path).unwrap())
 }
 
 /// The error of opening what is not.
-pub fn refused(path: &Path) -> String {
+pub(crate) fn refused(path: &Path) -> String {
     let error = ImageFolder::open(path).unwrap_err();
     assert!(error.is_format(), "{error}");
     assert!(error.to_string().contains(&path.display().to_string()), "no path in: {error}");
@@ -43,7 +54,7 @@ pub fn refused(path: &Path) -> String {
 }
 
 /// The samples' paths below `root` (or in the archive).
-pub fn paths(folder: &ImageFolder, root: &Path) -> Vec<String> {
+pub(crate) fn paths(folder: &ImageFolder, root: &Path) -> Vec<String> {
     let text = |i| folder.path_of(i).unwrap().display().to_string();
     let root = root.display().to_string();
     (0..folder.labels().len())
@@ -51,7 +62,7 @@ pub fn paths(folder: &ImageFolder, root: &Path) -> Vec<String> {
         .collect()
 }
 
-pub fn png(
+pub(crate) fn png(
     width: u32,
     height: u32,
     color: png::ColorType,
@@ -72,12 +83,12 @@ pub fn png(
 }
 
 /// One grey pixel: tells samples apart.
-pub fn dot(value: u8) -> Vec<u8> {
+pub(crate) fn dot(value: u8) -> Vec<u8> {
     png(1, 1, png::ColorType::Rgb, png::BitDepth::Eight, &[value; 3], None)
 }
 
 /// A directory of these files.
-pub fn directory(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
+pub(crate) fn directory(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (path, bytes) in files {
         let path = root.path().join(path);
@@ -88,7 +99,7 @@ pub fn directory(files: &[(&str, Vec<u8>)]) -> tempfile::TempDir {
 }
 
 /// An archive of these files, each followed by its padding.
-pub fn tar(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn tar(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (path, bytes) in files {
         append(&mut builder, path, bytes);
@@ -96,29 +107,29 @@ pub fn tar(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-pub fn append(builder: &mut tar::Builder<Vec<u8>>, path: &str, bytes: &[u8]) {
+pub(crate) fn append(builder: &mut tar::Builder<Vec<u8>>, path: &str, bytes: &[u8]) {
     let mut header = tar::Header::new_gnu();
     header.set_size(bytes.len() as u64);
     header.set_mode(0o644);
     builder.append_data(&mut header, path, bytes).unwrap();
 }
 
-pub fn gz(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gz(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
 /// A file of these bytes, in a folder that goes with the value.
-pub struct File(tempfile::TempDir, PathBuf);
+pub(crate) struct File(tempfile::TempDir, PathBuf);
 
 impl File {
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.1
     }
 }
 
-pub fn file(name: &str, bytes: &[u8]) -> File {
+pub(crate) fn file(name: &str, bytes: &[u8]) -> File {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join(name);
     std::fs::write(&path, bytes).unwrap();
