@@ -13,3 +13,6 @@ for feature in $(python3 ci/features.py pinfeed); do
     echo "clippy: pinfeed with only $feature"
     cargo clippy -p pinfeed --lib --no-default-features --features "$feature" -- "${deny[@]}"
 done
+
+# A workspace of its own, which nothing else here would see break.
+cargo clippy --manifest-path bench/Cargo.toml --all-targets -- "${deny[@]}"

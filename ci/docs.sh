@@ -9,7 +9,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --all-features
 
 # crates/pinfeed/src/lib.rs includes README.md as docs when doctests are built.
 # `cargo test` runs it with the others; here we see to it that it is there.
-out=$(cargo test -q --doc -p pinfeed -- README.md 2>&1) || {
+out=$(cargo test -q --doc -p pinfeed -- Readme 2>&1) || {
     echo "$out"
     exit 1
 }

@@ -4,3 +4,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo fmt --all -- --check
+cargo fmt --manifest-path bench/Cargo.toml -- --check

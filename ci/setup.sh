@@ -43,3 +43,4 @@ python3 --version
 # Now, so that a network that fails is not taken for code that fails. Locked:
 # a Cargo.lock that lags behind the manifests is an error.
 cargo fetch --locked
+cargo fetch --locked --manifest-path bench/Cargo.toml

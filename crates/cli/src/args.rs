@@ -17,6 +17,9 @@ const MAX_WORK_MS: u64 = 3_600_000;
 /// More epochs than anybody waits for.
 const MAX_RUNS: u64 = 1_000_000;
 
+/// More samples than memory holds, in a batch or made up.
+const MAX_SAMPLES: u64 = 1_000_000_000;
+
 #[derive(Debug, Parser)]
 #[command(name = "pinfeed", version, about = "A data loader that keeps a GPU fed")]
 pub(crate) struct Cli {
@@ -147,8 +150,8 @@ fn data(value: OsString) -> Result<DataArg, String> {
     match synthetic {
         Some("") => Ok(DataArg::Synthetic(DataArg::CIFAR_10)),
         Some(rest) if rest.starts_with(':') => {
-            let count = whole(&rest[1..], 1, u64::MAX)
-                .map_err(|e| format!("behind the colon, {e}, as in `synthetic:10000`"))?;
+            let count = whole(&rest[1..], 1, MAX_SAMPLES)
+                .map_err(|e| format!("{e} behind the colon, as in `synthetic:10000`"))?;
             Ok(DataArg::Synthetic(count as usize))
         }
         _ => Ok(DataArg::Path(value.into())),
@@ -163,7 +166,7 @@ fn json(value: OsString) -> Result<JsonArg, String> {
 }
 
 fn batch_size(text: &str) -> Result<usize, String> {
-    whole(text, 1, u64::MAX).map(|n| n as usize)
+    whole(text, 1, MAX_SAMPLES).map(|n| n as usize)
 }
 
 fn workers(text: &str) -> Result<usize, String> {
@@ -182,7 +185,6 @@ fn runs(text: &str) -> Result<usize, String> {
 fn whole(text: &str, from: u64, to: u64) -> Result<u64, String> {
     match text.parse() {
         Ok(n) if (from..=to).contains(&n) => Ok(n),
-        _ if to == u64::MAX => Err(format!("give a whole number, at least {from}")),
         _ => Err(format!("give a whole number from {from} to {to}")),
     }
 }

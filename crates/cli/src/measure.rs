@@ -54,6 +54,13 @@ impl Epoch {
 #[derive(Clone, Debug)]
 pub(crate) struct Epochs(Vec<Epoch>);
 
+#[cfg(test)]
+impl From<Vec<Epoch>> for Epochs {
+    fn from(epochs: Vec<Epoch>) -> Self {
+        Epochs(epochs)
+    }
+}
+
 impl Epochs {
     /// Runs so many epochs with so much work a batch.
     pub(crate) fn run(
@@ -109,6 +116,13 @@ impl Epochs {
         self.first().overhead_percent()?;
         Some(self.median(|epoch| epoch.overhead_percent().unwrap_or_default()))
     }
+}
+
+/// An epoch with nothing but loading, in seconds.
+pub(crate) fn loading_alone(loader: &Loader, progress: &Progress) -> Result<f64> {
+    progress.now(format_args!("pin_memory {}, loading alone", loader.pin_memory()));
+    let epoch = epoch(loader, Duration::ZERO, progress, &mut Seen::default())?;
+    Ok(epoch.took.as_secs_f64())
 }
 
 fn epoch(loader: &Loader, work: Duration, progress: &Progress, seen: &mut Seen) -> Result<Epoch> {
@@ -182,6 +196,11 @@ impl Seen {
         self.image.as_ref()
     }
 
+    /// Why the first batch that was not pinned was not.
+    pub(crate) fn why_unpinned(&self) -> Option<Unpinned> {
+        self.why_unpinned
+    }
+
     /// Was every batch page-locked by the CUDA driver?
     pub(crate) fn all_pinned(&self) -> bool {
         self.batches > 0 && self.pinned == self.batches
@@ -203,7 +222,7 @@ impl Seen {
         let locked = self.pinned.max(self.os_locked);
         if locked > 0 {
             let batches = self.batches;
-            return format!("locked for {locked} of {batches} batches, else ordinary memory");
+            return format!("memory locked for {locked} of {batches} batches only");
         }
         match self.why_unpinned {
             None | Some(Unpinned::NotAsked) => "ordinary memory".to_owned(),

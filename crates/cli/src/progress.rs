@@ -24,6 +24,11 @@ impl Progress {
         Progress(bar)
     }
 
+    /// So many more than was thought.
+    pub(crate) fn more(&self, count: u64) {
+        self.0.inc_length(count);
+    }
+
     pub(crate) fn now(&self, what: impl Display) {
         // Formatting is for nothing if nobody sees it.
         if !self.0.is_hidden() {

@@ -4,7 +4,7 @@
 
 use std::thread;
 
-use pinfeed::PinMemory;
+use pinfeed::{PinMemory, Unpinned};
 use serde::{Serialize, Serializer};
 
 use crate::args::BenchArgs;
@@ -80,11 +80,14 @@ pub(crate) struct Outcome {
     pub(crate) warnings: Vec<String>,
     pub(crate) channel_mean: Option<Vec<f64>>,
     pub(crate) label_counts: Option<Vec<u64>>,
+    /// An epoch without work, in seconds: run only if loading did not hide.
+    #[serde(serialize_with = "some_six_digits")]
+    pub(crate) loading_s: Option<f64>,
     /// In detail, for the verdict.
     #[serde(skip)]
     pub(crate) epochs: Epochs,
     #[serde(skip)]
-    pub(crate) batches: usize,
+    pub(crate) why_unpinned: Option<Unpinned>,
 }
 
 impl Outcome {
@@ -120,8 +123,9 @@ impl Outcome {
             warnings: loader.warnings(),
             channel_mean: None,
             label_counts: None,
+            loading_s: None,
             epochs,
-            batches: loader.len(),
+            why_unpinned: seen.why_unpinned(),
         }
     }
 

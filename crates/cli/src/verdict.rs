@@ -1,22 +1,22 @@
 //! One sentence: where the time went, and what would help.
 
-use crate::measure::Epochs;
+use pinfeed::Unpinned;
+
+use crate::measure::{Epoch, Epochs};
 use crate::report::{Machine, Outcome, Settings};
 use crate::table::{bytes, percent, seconds};
 
 /// Up to so many per cent of the work, loading is hidden behind it.
-const HIDDEN: f64 = 5.0;
+pub(crate) const HIDDEN: f64 = 5.0;
 
 /// Epochs differ by so many per cent for no reason.
 const NOISE: f64 = 1.0;
 
 pub(crate) fn verdict(settings: &Settings, machine: &Machine, results: &[Outcome]) -> String {
-    let Some(outcome) = results.first() else { return String::new() };
-    let loading = loading(settings, machine, outcome);
-    let memory = match results {
-        [off, on, ..] => Some(compared(off, on)),
-        [one] => locked(one),
-        [] => None,
+    let (loading, memory) = match results {
+        [] => return String::new(),
+        [one] => (loading(settings, machine, one), granted(one)),
+        [off, on, ..] => (loading(settings, machine, off), Some(compared(off, on))),
     };
     match memory {
         Some(memory) => format!("{loading}; {memory}."),
@@ -24,136 +24,275 @@ pub(crate) fn verdict(settings: &Settings, machine: &Machine, results: &[Outcome
     }
 }
 
-/// Where an epoch's time went, in seconds: the steady epochs' medians.
-struct Split {
-    epoch: f64,
-    work: f64,
-    /// Until the first batch.
-    first: f64,
-    /// For all other batches.
-    waits: f64,
-    batches: f64,
+fn took(epoch: &Epoch) -> f64 {
+    epoch.took.as_secs_f64()
 }
 
-impl Split {
-    fn of(epochs: &Epochs, batches: usize) -> Self {
-        let took = |e: &crate::measure::Epoch| e.took.as_secs_f64();
-        Split {
-            epoch: epochs.median(took),
-            work: epochs.median(|e| e.worked.as_secs_f64()),
-            first: epochs.median(|e| e.first_batch.as_secs_f64()),
-            waits: epochs.median(|e| took(e) - (e.worked + e.first_batch).as_secs_f64()),
-            batches: batches as f64,
-        }
-    }
-
-    fn of_work(&self, time: f64) -> f64 {
-        time / self.work * 100.0
-    }
-
-    /// The time from one batch to the next.
-    fn interval(&self) -> f64 {
-        let work = self.work / self.batches;
-        work + self.waits.max(0.0) / (self.batches - 1.0).max(1.0)
-    }
-}
-
+/// Is it the loading, or is it the work that an epoch's time is made of?
 fn loading(settings: &Settings, machine: &Machine, outcome: &Outcome) -> String {
-    let split = Split::of(&outcome.epochs, outcome.batches);
+    let epochs = &outcome.epochs;
     let Some(over) = outcome.overhead_percent else {
         return format!(
-            "There is no work to hide behind (--work-ms 0): loading alone takes {} an epoch, {} a \
-             batch",
-            seconds(split.epoch),
-            seconds(split.epoch / split.batches),
+            "There is no work to hide behind (--work-ms 0): loading alone takes {} an epoch",
+            seconds(outcome.mean_s),
         );
     };
-    let (over_text, work) = (percent(over), seconds(split.work));
+    let work_s = epochs.median(|epoch| epoch.worked.as_secs_f64());
+    let figure = format!("{} over the {} of work in an epoch", percent(over), seconds(work_s));
+    let workers = settings.num_workers;
     if over <= HIDDEN {
-        let how = match settings.num_workers {
-            0 => "Loading costs little even without workers",
-            _ => "Loading hides behind the work",
+        return match workers {
+            0 => format!("Loading costs little even without workers: {figure}"),
+            _ => format!("Loading hides behind the work: {figure}"),
         };
-        return format!("{how}: {over_text} over the {work} of work in an epoch");
     }
-    if settings.num_workers == 0 {
+    if workers == 0 {
         return format!(
-            "Nothing is loaded during the work, because there are no workers: {over_text} over the \
-             {work} of work in an epoch, which --num-workers 1 or more would load meanwhile"
+            "Nothing is loaded during the work, because there are no workers: {figure}; with \
+             --num-workers 1 or more it would be"
         );
     }
-    if split.of_work(split.waits) <= HIDDEN {
+    if let Some(alone_s) = outcome.loading_s
+        && alone_s > work_s
+    {
+        return format!(
+            "Loading takes longer than the work ({} an epoch alone): {figure}; {}",
+            seconds(alone_s),
+            faster(workers, machine.cpus),
+        );
+    }
+    let first_s = epochs.median(|epoch| epoch.first_batch.as_secs_f64());
+    let other_waits = epochs.median(|epoch| took(epoch) - epoch.worked.as_secs_f64()) - first_s;
+    if other_waits <= work_s * HIDDEN / 100.0 {
         return format!(
             "Loading hides behind the work but for the first batch of an epoch, which takes {}: \
-             {over_text} over the {work} of work in an epoch; smaller batches would come sooner",
-            seconds(split.first),
+             {figure}; smaller batches would come sooner",
+            seconds(first_s),
         );
     }
-    format!(
-        "Loading takes longer than the work: a batch comes every {} and the work on it takes {}, \
-         so an epoch takes {}, {over_text} over the {work} of work in it; {}",
-        seconds(split.interval()),
-        seconds(split.work / split.batches),
-        seconds(split.epoch),
-        remedy(settings.num_workers, machine.cpus),
-    )
+    let alone = match outcome.loading_s {
+        Some(alone_s) => format!("takes {} an epoch alone", seconds(alone_s)),
+        None => "takes less time than the work".to_owned(),
+    };
+    format!("Loading {alone}, but does not quite hide behind the work: {figure}; {}", {
+        calmer(workers, machine.cpus)
+    })
 }
 
-fn remedy(workers: usize, cpus: usize) -> String {
+/// What would make loading faster.
+fn faster(workers: usize, cpus: usize) -> String {
     if workers < cpus {
         return format!(
             "more workers ({workers} now, and {cpus} CPUs) or data that is faster to read and \
              decode would help"
         );
     }
-    "more CPUs or data that is faster to read and decode would help, more workers only if they \
-     wait for a disk"
+    format!(
+        "data that is faster to read and decode, or more CPUs ({cpus} now) would help, and more \
+         workers if they wait for a disk"
+    )
+}
+
+/// What would make batches that are there come in time.
+fn calmer(workers: usize, cpus: usize) -> String {
+    if workers > cpus {
+        return format!(
+            "{workers} workers on {cpus} CPUs get in the program's way: try --num-workers {cpus}"
+        );
+    }
+    "batches are so short, or the CPUs so busy with something else, that handing them over counts"
         .to_owned()
 }
 
 /// What the second setting changed.
 fn compared(off: &Outcome, on: &Outcome) -> String {
-    let took = |outcome: &Outcome| outcome.epochs.median(|epoch| epoch.took.as_secs_f64());
-    let change = (took(on) / took(off) - 1.0) * 100.0;
-    let noise = NOISE.max(spread(&off.epochs)).max(spread(&on.epochs));
-    let difference = if change.abs() <= noise {
-        "pin_memory made no difference".to_owned()
-    } else {
-        let direction = if change > 0.0 { "longer" } else { "shorter" };
-        format!("with pin_memory an epoch took {} {direction}", percent(change.abs()))
-    };
-    match (on.is_pinned, change.abs() <= noise) {
-        (true, _) => difference,
-        (false, true) => format!("{difference}, because {}", why_ordinary(on)),
-        (false, false) => format!("{difference}, by chance, because {}", why_ordinary(on)),
+    let change = (on.epochs.median(took) / off.epochs.median(took) - 1.0) * 100.0;
+    let is_noise = change.abs() <= NOISE.max(spread(&off.epochs)).max(spread(&on.epochs));
+    let size = percent(change.abs());
+    if !on.is_pinned {
+        let size = if is_noise { String::new() } else { format!(" ({size} is noise)") };
+        return format!("pin_memory made no difference{size}, because {}", ordinary(on));
+    }
+    match (is_noise, change > 0.0) {
+        (true, _) => "pin_memory made no difference".to_owned(),
+        (false, true) => format!("with pin_memory an epoch took {size} longer"),
+        (false, false) => format!("with pin_memory an epoch took {size} less"),
     }
 }
 
 /// The width of the steady epochs, in per cent.
 fn spread(epochs: &Epochs) -> f64 {
-    let times = || epochs.steady().iter().map(|epoch| epoch.took.as_secs_f64());
+    let times = || epochs.steady().iter().map(took);
     let (low, high) = (times().fold(f64::MAX, f64::min), times().fold(0.0, f64::max));
     (high / low - 1.0) * 100.0
 }
 
-fn why_ordinary(on: &Outcome) -> String {
-    // The policy says "ordinary memory (no CUDA here)".
-    if on.policy.contains("no CUDA") {
-        "there is no CUDA here, so batches were in ordinary memory both times".to_owned()
-    } else {
-        format!("not all batches were pinned: {}", on.policy)
+/// What became of the wish for other memory, if there was one.
+fn granted(one: &Outcome) -> Option<String> {
+    if one.is_pinned || one.why_unpinned == Some(Unpinned::NotAsked) {
+        return None;
+    }
+    if one.is_os_locked {
+        return Some(format!(
+            "batches were in {} of memory locked by the system, which stays resident, but is not \
+             pinned for CUDA",
+            bytes(one.locked_bytes as u64)
+        ));
+    }
+    Some(ordinary(one))
+}
+
+/// Why batches were not pinned.
+fn ordinary(outcome: &Outcome) -> String {
+    match outcome.why_unpinned {
+        Some(Unpinned::NoCuda) => {
+            "there is no CUDA here, so batches were in ordinary memory".to_owned()
+        }
+        _ => format!("batches were in {}", outcome.policy),
     }
 }
 
-/// What was locked, if anything was asked to be.
-fn locked(one: &Outcome) -> Option<String> {
-    match (&*one.pin_memory, one.is_os_locked) {
-        ("off", _) => None,
-        (_, true) => Some(format!(
-            "batches were in {} locked by the system, which keeps them resident, but is not \
-             pinned to CUDA",
-            bytes(one.locked_bytes as u64)
-        )),
-        (_, false) => Some(format!("batches were in {}", one.policy)),
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn settings(num_workers: usize) -> Settings {
+        Settings {
+            batch_size: 10,
+            num_workers,
+            work_ms: 10,
+            runs: 1,
+            device: "cpu",
+            shuffle: true,
+            seed: 0,
+        }
+    }
+
+    /// One epoch with 1 s of work, with the milliseconds for the first batch
+    /// and for all others.
+    fn outcome(first: u64, others: u64, loading_s: Option<f64>) -> Outcome {
+        let ms = Duration::from_millis;
+        let epochs = Epochs::from(vec![Epoch {
+            took: ms(1000 + first + others),
+            worked: ms(1000),
+            first_batch: ms(first),
+        }]);
+        Outcome {
+            pin_memory: "off".to_owned(),
+            policy: "ordinary memory".to_owned(),
+            is_pinned: false,
+            is_os_locked: false,
+            device: "cpu",
+            epochs_s: Vec::new(),
+            mean_s: 1.0,
+            work_s: 1.0,
+            overhead_percent: epochs.overhead_percent(),
+            first_epoch_overhead_percent: None,
+            samples: 100,
+            samples_per_s: 100.0,
+            first_batch_ms: first as f64,
+            pinned_bytes: 0,
+            locked_bytes: 0,
+            slots: 3,
+            warnings: Vec::new(),
+            channel_mean: None,
+            label_counts: None,
+            loading_s,
+            why_unpinned: Some(Unpinned::NotAsked),
+            epochs,
+        }
+    }
+
+    #[track_caller]
+    fn says(workers: usize, results: &[Outcome], expected: &str) {
+        let machine = Machine { cpus: 4, gpu: None };
+        assert_eq!(verdict(&settings(workers), &machine, results), expected);
+    }
+
+    #[test]
+    fn loading_is_judged_by_what_it_takes_alone() {
+        says(
+            2,
+            &[outcome(2, 8, None)],
+            "Loading hides behind the work: 1.0 % over the 1.00 s of work in an epoch.",
+        );
+        says(
+            2,
+            &[outcome(200, 800, Some(2.0))],
+            "Loading takes longer than the work (2.00 s an epoch alone): 100.0 % over the 1.00 s \
+             of work in an epoch; more workers (2 now, and 4 CPUs) or data that is faster to read \
+             and decode would help.",
+        );
+        says(
+            6,
+            &[outcome(20, 100, Some(0.5))],
+            "Loading takes 500 ms an epoch alone, but does not quite hide behind the work: 12.0 % \
+             over the 1.00 s of work in an epoch; 6 workers on 4 CPUs get in the program's way: \
+             try --num-workers 4.",
+        );
+        says(
+            2,
+            &[outcome(100, 10, Some(0.5))],
+            "Loading hides behind the work but for the first batch of an epoch, which takes 100 \
+             ms: 11.0 % over the 1.00 s of work in an epoch; smaller batches would come sooner.",
+        );
+        says(
+            0,
+            &[outcome(100, 900, None)],
+            "Nothing is loaded during the work, because there are no workers: 100.0 % over the \
+             1.00 s of work in an epoch; with --num-workers 1 or more it would be.",
+        );
+    }
+
+    #[test]
+    fn pin_memory_is_judged_by_what_the_batches_were() {
+        let off = || outcome(2, 8, None);
+        let on = |others| Outcome {
+            pin_memory: "on".to_owned(),
+            why_unpinned: Some(Unpinned::NoCuda),
+            ..outcome(2, others, None)
+        };
+        let hides = "Loading hides behind the work: 1.0 % over the 1.00 s of work in an epoch";
+        says(
+            2,
+            &[off(), on(8)],
+            &format!(
+                "{hides}; pin_memory made no difference, because there is no CUDA here, so \
+                 batches were in ordinary memory."
+            ),
+        );
+        says(
+            2,
+            &[off(), on(109)],
+            &format!(
+                "{hides}; pin_memory made no difference (10.0 % is noise), because there is no \
+                 CUDA here, so batches were in ordinary memory."
+            ),
+        );
+        let pinned = Outcome { is_pinned: true, why_unpinned: None, ..on(109) };
+        says(
+            2,
+            &[off(), pinned],
+            &format!("{hides}; with pin_memory an epoch took 10.0 % longer."),
+        );
+    }
+
+    #[test]
+    fn the_systems_lock_is_not_called_pinned() {
+        let locked = Outcome {
+            is_os_locked: true,
+            locked_bytes: 3 << 20,
+            why_unpinned: Some(Unpinned::OsLockOnly),
+            ..outcome(2, 8, None)
+        };
+        says(
+            2,
+            &[locked],
+            "Loading hides behind the work: 1.0 % over the 1.00 s of work in an epoch; batches \
+             were in 3.0 MiB of memory locked by the system, which stays resident, but is not \
+             pinned for CUDA.",
+        );
     }
 }

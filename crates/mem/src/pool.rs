@@ -279,19 +279,25 @@ impl State {
         self.free.drain(..count).collect()
     }
 
-    /// How many free slots, the longest unused first, have to go for `bytes`
-    /// more to fit the budget. None, if it is not the budget that is in the
-    /// way, or all of them would not do: then they stay, for others.
-    fn in_the_way(&self, bytes: usize, budget: &Budget) -> usize {
+    /// Would `bytes` fit the budget if all that is free went? If not, or if the
+    /// system has refused as much, nothing need go in vain.
+    fn might_fit(&self, bytes: usize, budget: &Budget) -> bool {
+        let pages = os::round_to_pages(bytes);
+        bytes < self.refused && self.to_drop(pages, budget).is_some()
+    }
+
+    /// How many free slots, the longest unused first, have to go for `pages`
+    /// more bytes to fit the budget.
+    fn to_drop(&self, pages: usize, budget: &Budget) -> Option<usize> {
         let mut room = budget.limit().saturating_sub(budget.used());
-        if room >= bytes {
-            return 0;
+        if room >= pages {
+            return Some(0);
         }
         let enough = self.free.iter().position(|free| {
             room = room.saturating_add(os::round_to_pages(free.segment.slot_bytes));
-            room >= bytes
+            room >= pages
         });
-        enough.map_or(0, |last| last + 1)
+        enough.map(|last| last + 1)
     }
 
     /// A slot leaves the pool for good.
@@ -332,6 +338,9 @@ impl Home {
             if let Some(free) = state.take_free(bytes) {
                 return Ok(Some(free));
             }
+            if self.locks && !state.might_fit(bytes, &self.budget) {
+                return Ok(None);
+            }
             let there = state.counts.slots + state.coming;
             let missing = base.saturating_sub(there);
             let count = match missing {
@@ -362,8 +371,8 @@ impl Home {
                 if let Some(free) = state.take_free(bytes) {
                     return Ok(Some(free));
                 }
-                let count = state.in_the_way(os::round_to_pages(bytes), &self.budget);
-                state.drop_free(count)
+                let count = state.to_drop(os::round_to_pages(bytes), &self.budget);
+                state.drop_free(count.unwrap_or(0))
             };
             if !in_the_way.is_empty() {
                 drop(in_the_way);

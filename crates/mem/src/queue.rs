@@ -473,9 +473,7 @@ impl<T, R> Lane<T, R> {
             }
             results.waiting = true;
             results = match left {
-                None => {
-                    desk.ready.wait(results).unwrap_or_else(|poisoned| poisoned.into_inner())
-                }
+                None => desk.ready.wait(results).unwrap_or_else(|poisoned| poisoned.into_inner()),
                 Some(left) => {
                     desk.ready
                         .wait_timeout(results, left)

@@ -56,8 +56,8 @@ mod transform;
 pub use batch::{Batch, BatchField, FromField, Pinning};
 pub use collate::{BatchMut, Collate};
 pub use dataset::{
-    ConcatDataset, Context, Dataset, FnDataset, Map, Subset, Synthetic, TensorDataset, Transform, from_fn,
-    try_from_fn,
+    ConcatDataset, Context, Dataset, FnDataset, Map, Subset, Synthetic, TensorDataset, Transform,
+    from_fn, try_from_fn,
 };
 pub use error::{BoxError, Error, Result};
 pub use half::{bf16, f16};
@@ -67,6 +67,13 @@ pub use loader::{Builder, DataLoader, Iter};
 pub use memory::{MemoryStats, PinMemory, Unpinned};
 pub use pinfeed_mem as mem;
 pub use sample::{Field, FieldKind, FieldRef, Name, Row, Rows, Sample, SampleBuf, SampleRef, Spec};
+#[cfg(feature = "derive")]
+pub use pinfeed_derive::{FromBatch, Sample};
 pub use sampler::{Generator, Indices, RandomSampler, Sampler, SequentialSampler};
 pub use tensor::{DType, Element, Tensor};
 pub use transform::{Normalize, ToTensor};
+
+/// The README's example, compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

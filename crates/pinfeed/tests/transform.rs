@@ -93,13 +93,10 @@ fn bad_settings_are_refused() {
 }
 
 /// The first batch of 2 of a data set, transformed.
-fn batch<S: Sample + 'static>(
+fn batch<S: Sample + Clone + Send + Sync + 'static>(
     sample: S,
     transform: impl Transform + 'static,
-) -> Result<pinfeed::Batch, Error>
-where
-    S: Clone + Send + Sync,
-{
+) -> Result<pinfeed::Batch, Error> {
     let data = pinfeed::from_fn(2, move |_| sample.clone()).map(transform);
     DataLoader::builder(data).batch_size(2).build()?.into_iter().next().unwrap()
 }

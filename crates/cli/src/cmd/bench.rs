@@ -8,6 +8,7 @@ use crate::json::JsonSink;
 use crate::measure::{self, Epochs, Image, Seen};
 use crate::progress::Progress;
 use crate::report::{Machine, Outcome, Report, Settings};
+use crate::verdict::HIDDEN;
 use crate::verify::Verified;
 use crate::{log, output, table};
 
@@ -58,11 +59,16 @@ fn measure(
 ) -> Result<(Outcome, Option<Image>)> {
     let loader = measure::loader(&data.dataset, setting.clone(), args)?;
     warnings.say(&loader.warnings());
-    let epochs = args.runs + usize::from(args.verify);
-    let progress = Progress::batches(epochs as u64 * loader.len() as u64);
+    let planned = args.runs + usize::from(args.verify);
+    let progress = Progress::batches(planned as u64 * loader.len() as u64);
     let mut seen = Seen::default();
     let epochs = Epochs::run(&loader, args.work, args.runs, &progress, &mut seen)?;
     let mut outcome = Outcome::new(&setting, args, &loader, epochs, &seen);
+    if args.num_workers > 0 && outcome.overhead_percent.is_some_and(|over| over > HIDDEN) {
+        // Is it the loading? A guess would do for no verdict.
+        progress.more(loader.len() as u64);
+        outcome.loading_s = Some(measure::loading_alone(&loader, &progress)?);
+    }
     if args.verify {
         outcome.add_verified(Verified::run(&loader, &data.label_counts, &progress)?);
     }

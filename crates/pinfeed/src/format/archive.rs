@@ -41,19 +41,17 @@ fn open_tar(path: &Path, file: File, len: u64) -> Result<(Store, Found)> {
     // joined by `cat`), or is an error, but never just left out.
     archive.set_ignore_zeros(true);
     let entries = archive.entries_with_seek().map_err(|e| unreadable(path, e))?;
-    let index = index(entries, path, |entry, _| {
-        let span = Span { at: entry.raw_file_position(), len: entry.size() };
-        match span.at.checked_add(span.len) {
-            Some(end) if end <= len => Ok(span),
+    let index =
+        index(entries, path, |entry, payload, _| match payload.at.checked_add(payload.len) {
+            Some(end) if end <= len => Ok(payload),
             _ => {
-                let Span { at, len: size } = span;
+                let Span { at, len: size } = payload;
                 let why = format!(
                     "it has {size} bytes from byte {at} on, and the file ends at byte {len}"
                 );
                 Err(cut_member(path, entry, why))
             }
-        }
-    })?;
+        })?;
     if index.end >= end {
         tracing::warn!(
             path = %path.display(),
@@ -72,11 +70,12 @@ fn open_gz(path: &Path, file: File) -> Result<(Store, Found)> {
     archive.set_ignore_zeros(true);
     let mut held = Vec::new();
     let entries = archive.entries().map_err(|e| unreadable(path, e))?;
-    let index = index(entries, path, |entry, image| {
+    let index = index(entries, path, |entry, payload, image| {
         if !image {
             return Ok(Span::default());
         }
-        let (at, len) = (held.len() as u64, entry.size());
+        let Span { at: place, len } = payload;
+        let at = held.len() as u64;
         if at.saturating_add(len) > MAX_HELD_BYTES {
             return Err(Error::format(
                 path,
@@ -87,7 +86,6 @@ fn open_gz(path: &Path, file: File) -> Result<(Store, Found)> {
             )
             .with_hint("gunzip the archive: a .tar is read in place"));
         }
-        let place = entry.raw_file_position();
         match entry.read_to_end(&mut held) {
             Ok(read) if read as u64 == len => Ok(Span { at, len }),
             Ok(read) => {

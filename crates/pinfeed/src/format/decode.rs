@@ -37,8 +37,8 @@ impl Size {
     /// can claim any size, and memory would be taken for it.
     pub(super) fn check(self, bytes_per_pixel: usize, most_pixels: usize) -> Result<()> {
         let Size { width, height } = self;
-        let pixels = width.checked_mul(height).unwrap_or(usize::MAX);
-        let bytes = pixels.checked_mul(bytes_per_pixel).unwrap_or(usize::MAX);
+        let pixels = width.saturating_mul(height);
+        let bytes = pixels.saturating_mul(bytes_per_pixel);
         if width.max(height) > MAX_SIDE || bytes > MAX_BYTES || bytes == 0 {
             return Err(bad(format!("the header says {width} x {height} pixels")).with_hint(
                 format!(

@@ -25,8 +25,8 @@ use crate::sample::Row;
 /// - A single folder that holds all class folders is passed over: an archive
 ///   of `train/<class>/x.jpg` has the classes, not the class `train`.
 /// - JPEG: baseline and progressive, grey, RGB, CMYK. PNG: all of it, 16 bits
-///   cut to 8, alpha dropped. The content decides which it is. EXIF
-///   orientation is not applied. As in torchvision, all of these.
+///   cut to 8, alpha dropped (not blended). The content decides which it is.
+///   EXIF orientation is not applied, as in torchvision.
 /// - An image file that is cut, damaged or not an image is an error when it is
 ///   its sample's turn, with its path. So is one that claims more than 65,535
 ///   pixels on a side or 512 MiB of pixels; for such a size no memory is taken.

@@ -20,9 +20,10 @@ pub(super) struct Index {
     pub(super) end: u64,
 }
 
-/// Goes through all members. `place` says where a member's payload is; for
-/// what is not an image (the `bool`) the answer is not used, but a payload that
-/// is not there is an error all the same.
+/// Goes through all members. `place` is told where a member's payload is in the
+/// archive, and says where it can be read from then on; for what is not an
+/// image (the `bool`) the answer is not used, but a payload that is not there
+/// is an error all the same.
 ///
 /// # Errors
 /// If the archive is cut or damaged: a data set that is shorter than the
@@ -30,7 +31,7 @@ pub(super) struct Index {
 pub(super) fn index<R: Read>(
     entries: Entries<'_, R>,
     archive: &Path,
-    mut place: impl FnMut(&mut Entry<'_, R>, bool) -> Result<Span>,
+    mut place: impl FnMut(&mut Entry<'_, R>, Span, bool) -> Result<Span>,
 ) -> Result<Index> {
     let mut found = Found::default();
     // By path, because a member given twice is the later one, as on unpacking.
@@ -41,9 +42,14 @@ pub(super) fn index<R: Read>(
     for entry in entries {
         let mut entry = entry.map_err(|e| last.damage(archive, &e).with_source(e))?;
         last.name = entry.path_bytes().into_owned();
-        last.end = (entry.raw_file_position() + entry.size()).next_multiple_of(BLOCK);
-
         let kind = entry.header().entry_type();
+        let payload = payload(&entry);
+        last.end = payload
+            .at
+            .checked_add(payload.len)
+            .and_then(|end| end.checked_next_multiple_of(BLOCK))
+            .unwrap_or(u64::MAX);
+
         let path = match relative(&last.name) {
             Relative::Plain(path) => Some(path),
             Relative::Ignored => None,
@@ -57,7 +63,7 @@ pub(super) fn index<R: Read>(
             )
             .with_hint("make the archive without `--sparse`"));
         }
-        let span = place(&mut entry, image)?;
+        let span = place(&mut entry, payload, image)?;
 
         let Some(path) = path else { continue };
         match kind {
@@ -89,6 +95,16 @@ pub(super) fn index<R: Read>(
 
 fn is_file(kind: EntryType) -> bool {
     matches!(kind, EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse)
+}
+
+/// What a member takes of the archive. (The size of a sparse file is that of
+/// the file unpacked.)
+fn payload<R: Read>(entry: &Entry<'_, R>) -> Span {
+    let len = match entry.header().entry_type() {
+        EntryType::GNUSparse => entry.header().entry_size().unwrap_or(0),
+        _ => entry.size(),
+    };
+    Span { at: entry.raw_file_position(), len }
 }
 
 /// Sparse files do not lie in one piece.

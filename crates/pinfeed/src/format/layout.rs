@@ -79,11 +79,16 @@ impl Found {
         self.images.push((path, span));
     }
 
-    /// Are there images below this folder?
-    pub(super) fn has_images_below(&self, folder: &[u8]) -> bool {
-        self.images
-            .iter()
-            .any(|(path, _)| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with(b"/")))
+    /// All folders that have images in them, or in folders below.
+    pub(super) fn folders_of_images(&self) -> HashSet<&[u8]> {
+        let mut folders = HashSet::new();
+        for (path, _) in &self.images {
+            let mut folder = split(path).0;
+            while folders.insert(folder) && !folder.is_empty() {
+                folder = split(folder).0;
+            }
+        }
+        folders
     }
 
     /// The folders directly in `folder`, by name.
@@ -218,7 +223,7 @@ mod tests {
         assert_eq!(classes, ["a", "a b", "b"]);
         assert_eq!(
             paths,
-            ["a/z.jpg", "a/sub-2/1.jpg", "a/sub/1.jpg", "a/sub/deep/0.jpg", "a b/q.jpg", "b/x.png"]
+            ["a/z.jpg", "a/sub/1.jpg", "a/sub-2/1.jpg", "a/sub/deep/0.jpg", "a b/q.jpg", "b/x.png"]
         );
     }
 

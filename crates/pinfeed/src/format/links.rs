@@ -53,8 +53,10 @@ impl Links {
     /// Refuses links to folders with images: they are not followed, and the
     /// data set would be shorter than the unpacked one.
     pub(super) fn refuse_folders(&self, found: &Found, archive: &Path) -> Result<()> {
+        let mut folders = None;
         for link in self.0.values().filter(|link| !is_image(&link.path)) {
-            if self.follow(link).is_some_and(|target| found.has_images_below(&target)) {
+            let folders = folders.get_or_insert_with(|| found.folders_of_images());
+            if self.follow(link).is_some_and(|target| folders.contains(&*target)) {
                 return Err(refused(archive, link, "a folder of images"));
             }
         }

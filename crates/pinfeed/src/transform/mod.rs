@@ -22,10 +22,10 @@ fn name_like(field: FieldRef<'_>, row: &mut Row<'_>) {
     match field.name() {
         // What this crate's data sets call it: a name of its own would be an
         // allocation a sample.
-        Some("image") => drop(row.named("image")),
-        Some(name) => drop(row.named(Name::from(name.to_owned()))),
-        None => {}
-    }
+        Some("image") => row.named("image"),
+        Some(name) => row.named(Name::from(name.to_owned())),
+        None => row,
+    };
 }
 
 /// Writes the fields behind the first one as they are.

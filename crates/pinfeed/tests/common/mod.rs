@@ -3,7 +3,6 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,25 +57,35 @@ where
 /// A data set with a `get_many` of its own; its samples are their numbers.
 pub(crate) struct Many<F> {
     pub(crate) len: usize,
-    /// Samples that `get` fails for.
-    pub(crate) bad: BTreeSet<usize>,
+    /// Samples that can not be made: what `get_many` does about it is its own.
+    pub(crate) bad: Bad,
     pub(crate) spec: Option<Spec>,
     pub(crate) get_many: F,
 }
 
+#[derive(Clone)]
+pub(crate) struct Bad(pub(crate) Vec<usize>);
+
+impl Bad {
+    /// Writes a sample that is its number, unless it is bad.
+    pub(crate) fn get(&self, index: usize, row: &mut Row<'_>) -> Result<(), BoxError> {
+        if self.0.contains(&index) {
+            return Err(format!("{index} is bad").into());
+        }
+        Ok(row.put(index as i64)?)
+    }
+}
+
 impl<F> Dataset for Many<F>
 where
-    F: Fn(&Self, &[usize], &mut Rows<'_>, &mut Context) -> Result<(), BoxError> + Send + Sync,
+    F: Fn(&Bad, &[usize], &mut Rows<'_>, &mut Context) -> Result<(), BoxError> + Send + Sync,
 {
     fn len(&self) -> usize {
         self.len
     }
 
     fn get(&self, index: usize, row: &mut Row<'_>, _: &mut Context) -> Result<(), BoxError> {
-        if self.bad.contains(&index) {
-            return Err(format!("{index} is bad").into());
-        }
-        Ok(row.put(index as i64)?)
+        self.bad.get(index, row)
     }
 
     fn get_many(
@@ -85,7 +94,7 @@ where
         rows: &mut Rows<'_>,
         cx: &mut Context,
     ) -> Result<(), BoxError> {
-        (self.get_many)(self, indices, rows, cx)
+        (self.get_many)(&self.bad, indices, rows, cx)
     }
 
     fn spec(&self) -> Option<Spec> {

@@ -1,7 +1,7 @@
 //! Cut and damaged archives: an error when they are opened, never a shorter
 //! data set. The cases of bug report BO-23 are here.
 
-use super::make::{dot, file, get, gz, open, refused, tar};
+use super::make::{append, dot, file, get, gz, open, refused, tar};
 use pinfeed::{Dataset, ImageFolder};
 
 /// Five images of several blocks, and where each one's payload ends.
@@ -134,12 +134,38 @@ fn a_member_outside_of_the_archive_is_an_error() {
 }
 
 #[test]
-fn a_sparse_member_is_an_error() {
-    let mut builder = tar::Builder::new(Vec::new());
-    builder.append_pax_extensions([("GNU.sparse.major", &b"1"[..])]).unwrap();
-    super::make::append(&mut builder, "a/1.png", &dot(1));
-    let error = refused(file("x.tar", &builder.into_inner().unwrap()).path());
-    assert!(error.contains("sparse"), "{error}");
+fn a_sparse_image_is_an_error_and_other_sparse_files_are_not() {
+    let pax = |name| {
+        let mut builder = tar::Builder::new(Vec::new());
+        append(&mut builder, "a/0.png", &dot(1));
+        builder.append_pax_extensions([("GNU.sparse.major", &b"1"[..])]).unwrap();
+        append(&mut builder, name, &dot(2));
+        builder.into_inner().unwrap()
+    };
+    // A file of 1 MiB, of which only the last block is stored.
+    let gnu = |name| {
+        let mut tar = tar(&[("a/0.png", dot(1)), (name, vec![b'x'; 512])]);
+        let at = 512 + dot(1).len().next_multiple_of(512);
+        let mut header = tar::Header::new_gnu();
+        header.as_mut_bytes().copy_from_slice(&tar[at..at + 512]);
+        header.set_entry_type(tar::EntryType::GNUSparse);
+        let gnu = header.as_gnu_mut().unwrap();
+        gnu.sparse[0].offset = *b"00003777000\0";
+        gnu.sparse[0].numbytes = *b"00000001000\0";
+        gnu.realsize = *b"00004000000\0";
+        header.set_cksum();
+        tar[at..at + 512].copy_from_slice(header.as_bytes());
+        tar
+    };
+    for (bad, good) in [(pax("a/1.png"), pax("a/x.bin")), (gnu("a/1.png"), gnu("a/x.bin"))] {
+        for (name, bytes) in [("x.tar", bad.clone()), ("x.tgz", gz(&bad))] {
+            let error = refused(file(name, &bytes).path());
+            assert!(error.contains("`a/1.png` is stored as a sparse file"), "{error}");
+        }
+        for (name, bytes) in [("x.tar", good.clone()), ("x.tgz", gz(&good))] {
+            assert_eq!(open(file(name, &bytes).path()).len(), 1);
+        }
+    }
 }
 
 #[test]

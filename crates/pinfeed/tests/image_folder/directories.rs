@@ -98,7 +98,7 @@ fn nothing_to_read_is_an_error_with_a_remedy() {
     let error = refused(flat.path());
     assert!(error.contains("2 images, but not in class folders"), "{error}");
 
-    let error = refused(&empty.path().join("not-there"));
+    let error = refused(empty.path().join("not-there"));
     assert!(error.contains("No such file") && error.contains(".tar.gz"), "{error}");
 }
 

@@ -2,7 +2,7 @@
 
 use png::{BitDepth, ColorType};
 
-use super::make::{Sample, decode_all, png};
+use super::make::{Sample, decode_all, directory, get, open, png};
 
 /// Decodes one image.
 fn decoded(bytes: &[u8]) -> Sample {
@@ -77,7 +77,8 @@ fn png_of_every_kind_becomes_rgb() {
 fn the_content_decides_not_the_name() {
     let png = png(1, 1, ColorType::Rgb, BitDepth::Eight, &[1, 2, 3], None);
     assert_eq!(decoded(&png).pixels, [1, 2, 3]);
-    assert_eq!(decoded(JPEGS[0].1).shape, [13, 19, 3]);
+    let root = directory(&[("a/x.png", JPEGS[0].1.to_vec())]);
+    assert_eq!(get(&open(root.path()), 0).unwrap().shape, [13, 19, 3]);
 }
 
 /// The errors of bad images: each must name its file.

@@ -41,12 +41,13 @@ pub(crate) fn decode_all(files: &[Vec<u8>]) -> Vec<Result<Sample, Error>> {
 }
 
 /// Opens what must be fine.
-pub(crate) fn open(path: &Path) -> Arc<ImageFolder> {
+pub(crate) fn open(path: impl AsRef<Path>) -> Arc<ImageFolder> {
     Arc::new(ImageFolder::open(path).unwrap())
 }
 
 /// The error of opening what is not.
-pub(crate) fn refused(path: &Path) -> String {
+pub(crate) fn refused(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
     let error = ImageFolder::open(path).unwrap_err();
     assert!(error.is_format(), "{error}");
     assert!(error.to_string().contains(&path.display().to_string()), "no path in: {error}");
@@ -54,9 +55,9 @@ pub(crate) fn refused(path: &Path) -> String {
 }
 
 /// The samples' paths below `root` (or in the archive).
-pub(crate) fn paths(folder: &ImageFolder, root: &Path) -> Vec<String> {
+pub(crate) fn paths(folder: &ImageFolder, root: impl AsRef<Path>) -> Vec<String> {
     let text = |i| folder.path_of(i).unwrap().display().to_string();
-    let root = root.display().to_string();
+    let root = root.as_ref().display().to_string();
     (0..folder.labels().len())
         .map(|i| text(i).trim_start_matches(&root).trim_start_matches([':', ' ', '/']).to_owned())
         .collect()
@@ -121,17 +122,19 @@ pub(crate) fn gz(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A file of these bytes, in a folder that goes with the value.
-pub(crate) struct File(tempfile::TempDir, PathBuf);
+pub(crate) struct File {
+    folder: tempfile::TempDir,
+    name: String,
+}
 
 impl File {
-    pub(crate) fn path(&self) -> &Path {
-        &self.1
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
     }
 }
 
 pub(crate) fn file(name: &str, bytes: &[u8]) -> File {
-    let root = tempfile::tempdir().unwrap();
-    let path = root.path().join(name);
-    std::fs::write(&path, bytes).unwrap();
-    File(root, path)
+    let file = File { folder: tempfile::tempdir().unwrap(), name: name.to_owned() };
+    std::fs::write(file.path(), bytes).unwrap();
+    file
 }
