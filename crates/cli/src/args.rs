@@ -39,6 +39,8 @@ pub(crate) enum Command {
 /// of batches of 1024, 6 workers and 0.1 s of work. If loading hides behind
 /// the work, an epoch takes as long as the work alone.
 #[derive(Args, Debug)]
+// An option given twice: the later one holds, as scripts that add options like.
+#[command(args_override_self = true)]
 #[command(after_help = "\
 Examples:
   pinfeed bench

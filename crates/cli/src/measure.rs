@@ -247,7 +247,7 @@ mod tests {
         let epochs = Epochs(vec![epoch(300, 100), epoch(110, 100), epoch(130, 100)]);
         assert_eq!(epochs.overhead_percent().map(f64::round), Some(20.0));
         assert_eq!(epochs.first().overhead_percent().map(f64::round), Some(200.0));
-        assert_eq!(epochs.mean(|e| e.took), 0.18);
+        assert_eq!((epochs.mean(|e| e.took) * 1e6).round(), 180_000.0);
 
         let one = Epochs(vec![epoch(300, 100)]);
         assert_eq!(one.overhead_percent().map(f64::round), Some(200.0));

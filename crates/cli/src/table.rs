@@ -5,18 +5,17 @@ use crate::report::{Outcome, Settings};
 /// What is loaded, how, and beside what work.
 pub(crate) fn head(data: &str, settings: &Settings, samples: usize, cpus: usize) -> String {
     let Settings { batch_size, num_workers, work_ms, runs, device, seed, .. } = *settings;
-    let batches = samples.div_ceil(batch_size);
+    let size = count(batch_size as u64);
+    let workers = plural(num_workers, "worker", "workers");
+    let cpus = plural(cpus, "CPU", "CPUs");
+    let batches = plural(samples.div_ceil(batch_size), "batch", "batches");
     let floor = seconds(settings.floor_s(samples));
+    let work = count(work_ms);
+    let epochs = plural(runs, "epoch", "epochs");
     format!(
         "data     {data}\n\
-         loader   {}, {}, shuffled (seed {seed}), device {device}, {}\n\
-         work     {} ms a batch x {}: {floor} an epoch; {} a setting\n",
-        format_args!("batch size {}", count(batch_size as u64)),
-        plural(num_workers as u64, "worker"),
-        plural(cpus as u64, "CPU"),
-        count(work_ms),
-        plural(batches as u64, "batch").replace("batchs", "batches"),
-        plural(runs as u64, "epoch"),
+         loader   batch size {size}, {workers}, shuffled (seed {seed}), device {device}, {cpus}\n\
+         work     {work} ms a batch x {batches}: {floor} an epoch; {epochs} a setting\n"
     )
 }
 
@@ -77,8 +76,8 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-fn plural(n: u64, what: &str) -> String {
-    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
+fn plural(n: usize, one: &str, many: &str) -> String {
+    format!("{} {}", count(n as u64), if n == 1 { one } else { many })
 }
 
 /// A time in the unit that suits it.

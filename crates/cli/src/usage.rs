@@ -61,7 +61,7 @@ mod tests {
         );
         assert_eq!(
             said(&["bench", "--worker", "0"]),
-            "error: unexpected argument '--worker' found; a similar argument exists: '--work-ms'; \
+            "error: unexpected argument '--worker' found; a similar argument exists: '--num-workers'; \
              try --help"
         );
     }

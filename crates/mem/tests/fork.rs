@@ -127,9 +127,14 @@ impl HostAlloc for Shared {
 }
 
 fn pool(alloc: impl HostAlloc + 'static, base: usize) -> Pool {
-    let pool = Pool::new(Arc::new(alloc), Arc::new(Budget::of(1 << 30)));
+    budgeted(alloc, base).0
+}
+
+fn budgeted(alloc: impl HostAlloc + 'static, base: usize) -> (Pool, Arc<Budget>) {
+    let budget = Arc::new(Budget::of(1 << 30));
+    let pool = Pool::new(Arc::new(alloc), Arc::clone(&budget));
     pool.set_base(base);
-    pool
+    (pool, budget)
 }
 
 fn filled(pool: &Pool, bytes: usize, value: u8) -> Slot {
@@ -210,7 +215,7 @@ fn slots_taken_and_given_back_during_a_fork_are_not_reused() {
 #[test]
 fn a_child_drops_what_it_inherited() {
     let _alone = alone();
-    let pool = pool(Shared, 2);
+    let (pool, budget) = budgeted(Shared, 2);
     let sealed = filled(&pool, BYTES, 1);
     let mut written = pool.acquire(BYTES).unwrap();
     written.as_mut_slice().fill(2);
@@ -219,6 +224,7 @@ fn a_child_drops_what_it_inherited() {
     let addresses = [&sealed, &free, &own].map(|slot| slot.as_slice().as_ptr());
     drop(free);
     let stats = pool.stats();
+    let used = budget.used();
     // The parent's values are copies in the child: what is dropped there is
     // still there here.
     let parts = Mutex::new(Some((pool, sealed, written, own)));
@@ -233,6 +239,7 @@ fn a_child_drops_what_it_inherited() {
         assert!(pool.refusal().is_none());
         drop(pool);
         assert!(addresses.iter().all(|&address| is_mapped(address)), "after the pool");
+        assert_eq!(budget.used(), used, "nothing was given back");
     })
     .join();
     let (pool, sealed, mut written, own) = parts.into_inner().unwrap().unwrap();
@@ -451,10 +458,11 @@ fn forks_in_the_midst_of_work() {
     let pool = pool(Shared, 4);
     let queue = Queue::<(), Slot>::new(2);
     let stop = AtomicBool::new(false);
+    let stay = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while let Some(mut claim) = queue.claim(&stop) {
+                while let Some(mut claim) = queue.claim(&stay) {
                     let plan = Arc::new(Plan::new(claim.ticket_rows(), [10]).unwrap());
                     claim.lay(|()| Grid::new(plan, |_, bytes| pool.acquire(bytes))).unwrap();
                     if let Some(finished) = claim.finish() {
@@ -464,6 +472,11 @@ fn forks_in_the_midst_of_work() {
             });
         }
         scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                drop(pool.acquire(100).unwrap());
+            }
+        });
+        scope.spawn(|| {
             let mut lane = Lane::new(&queue, true);
             while !stop.load(Ordering::Relaxed) {
                 lane.issue(3, ());
@@ -472,7 +485,9 @@ fn forks_in_the_midst_of_work() {
                 drop(lane.next(None));
                 pool.trim();
             }
+            queue.close();
         });
+        let _stop = Stop(&stop);
         let held = filled(&pool, 100, 7);
         let inherited = Lane::new(&queue, true);
         for _ in 0..40 {
@@ -487,7 +502,7 @@ fn forks_in_the_midst_of_work() {
                 pool.release();
                 pool.trim();
                 _ = pool.stats();
-                assert!(queue.claim(&stop).is_none());
+                assert!(queue.claim(&stay).is_none());
                 queue.close();
                 // SAFETY: as above.
                 drop(unsafe { std::ptr::read(&pool) });
@@ -496,9 +511,15 @@ fn forks_in_the_midst_of_work() {
             })
             .join();
         }
-        stop.store(true, Ordering::Relaxed);
-        queue.wake_all();
-        drop(held);
     });
     assert_eq!(pool.stats().in_use, 0);
+}
+
+/// Stops the others also when the test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

@@ -104,6 +104,7 @@ impl Error {
     }
 
     /// A file that can not be read or understood.
+    #[cfg(feature = "image")]
     pub(crate) fn format(path: impl AsRef<Path>, message: impl Into<String>) -> Self {
         let mut error = Self::new(Kind::Format, message);
         error.0.place.path = Some(path.as_ref().to_owned());
@@ -168,6 +169,7 @@ impl Error {
         self
     }
 
+    #[cfg(feature = "image")]
     pub(crate) fn at_path(mut self, path: impl AsRef<Path>) -> Self {
         self.0.place.path.get_or_insert_with(|| path.as_ref().to_owned());
         self

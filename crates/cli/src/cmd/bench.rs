@@ -30,6 +30,12 @@ pub(crate) fn run(args: &BenchArgs) -> Result<()> {
         Machine::here().cpus,
     ))?;
 
+    // What a later setting is refused or warned for is said before the first
+    // one's epochs, not after them.
+    for setting in args.pin_memory.settings() {
+        warnings.say(&measure::loader(&data.dataset, setting, args)?.warnings());
+    }
+
     let mut results = Vec::new();
     let mut image = None;
     for setting in args.pin_memory.settings() {
@@ -58,7 +64,6 @@ fn measure(
     warnings: &mut Warnings,
 ) -> Result<(Outcome, Option<Image>)> {
     let loader = measure::loader(&data.dataset, setting.clone(), args)?;
-    warnings.say(&loader.warnings());
     let planned = args.runs + usize::from(args.verify);
     let progress = Progress::batches(planned as u64 * loader.len() as u64);
     let mut seen = Seen::default();

@@ -126,14 +126,13 @@ impl Crew {
         Ok(stuck)
     }
 
-    /// Who has rows of this ticket, and where they are.
-    pub(super) fn busy_with(&self, epoch: u64, ticket: u64) -> Vec<(usize, usize)> {
+    /// Who has rows of this ticket (of any, if `None`), and where they are.
+    pub(super) fn busy_with(&self, epoch: u64, ticket: Option<u64>) -> Vec<(usize, usize)> {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        let busy = workers.iter().enumerate().filter(|(_, worker)| {
-            worker.status.epoch.load(Ordering::Relaxed) == epoch
-                && worker.status.ticket.load(Ordering::Relaxed) == ticket
-        });
-        busy.map(|(number, worker)| (number, worker.status.index())).collect()
+        let at = workers.iter().map(|worker| worker.status.seen()).enumerate();
+        at.filter(|(_, seen)| seen.0 == epoch && ticket.is_none_or(|ticket| seen.1 == ticket))
+            .map(|(number, seen)| (number, seen.2))
+            .collect()
     }
 }
 

@@ -83,7 +83,7 @@ impl<D: Dataset + 'static> Iter<D> {
         let Mode::Workers { lane, .. } = &mut self.mode else { return };
         let window = self.shared.window();
         let room = window.saturating_sub(lane.outstanding());
-        if room < window / 4 && lane.is_light(self.shared.settings.batch_size) {
+        if room < window / 2 && lane.is_light(self.shared.settings.batch_size) {
             return;
         }
         while lane.outstanding() < window {
@@ -121,6 +121,7 @@ impl<D: Dataset + 'static> Iter<D> {
             let since = *begun.get_or_insert_with(|| Instant::now() - slice);
             if let Some(timeout) = timeout.filter(|&timeout| since.elapsed() >= timeout) {
                 let number = lane.issued() - lane.outstanding() as u64;
+                let number = Some(number).filter(|_| self.shared.settings.in_order);
                 return Some(Err(timed_out(crew, self.epoch, number, timeout)));
             }
             if patrols && let Err(error) = patrol(crew, &self.shared) {
@@ -147,8 +148,9 @@ fn patrol<D: Dataset + 'static>(crew: &Crew, shared: &Arc<Shared<D>>) -> Result<
     Ok(())
 }
 
-/// The error that names who is late.
-fn timed_out(crew: &Crew, epoch: u64, number: u64, timeout: Duration) -> Error {
+/// The error that names who is late. `number` is the batch waited for; without
+/// order it is any.
+fn timed_out(crew: &Crew, epoch: u64, number: Option<u64>, timeout: Duration) -> Error {
     let busy = crew.busy_with(epoch, number);
     let who: Vec<String> =
         busy.iter().map(|(worker, index)| format!("worker {worker} is in sample {index}")).collect();
@@ -156,15 +158,17 @@ fn timed_out(crew: &Crew, epoch: u64, number: u64, timeout: Duration) -> Error {
         true => "no worker has come to it".to_owned(),
         false => who.join(", "),
     };
-    let error = Error::new(
+    let mut error = Error::new(
         Kind::Timeout,
         format!("the batch was not ready within {timeout:?}: {who}"),
     )
-    .at_batch(number)
     .with_hint("next() waits for the same batch again; raise `timeout` if samples take this long");
-    match busy.first() {
-        Some(&(worker, index)) => error.at_index(index).at_worker(Some(worker)),
-        None => error,
+    if let Some(number) = number {
+        error = error.at_batch(number);
+    }
+    match busy[..] {
+        [(worker, index)] => error.at_index(index).at_worker(Some(worker)),
+        _ => error,
     }
 }
 

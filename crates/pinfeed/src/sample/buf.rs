@@ -199,6 +199,11 @@ impl<'a> FieldRef<'a> {
         self.name.map(Name::as_str)
     }
 
+    /// As [`name`](FieldRef::name), to be given on without copying its text.
+    pub(crate) fn shared_name(&self) -> Option<&'a Name> {
+        self.name
+    }
+
     /// The dtype of a tensor; `None` for text and bytes.
     pub fn dtype(&self) -> Option<DType> {
         self.dtype

@@ -4,7 +4,7 @@ mod normalize;
 mod to_tensor;
 
 use crate::error::{BoxError, Result};
-use crate::sample::{Field, FieldRef, Kind, Name, Row, SampleRef, Spec};
+use crate::sample::{Field, FieldRef, Kind, Row, SampleRef, Spec};
 use crate::tensor::DType;
 
 pub use normalize::Normalize;
@@ -19,13 +19,9 @@ fn first<'a>(sample: SampleRef<'a>, transform: &str) -> Result<FieldRef<'a>> {
 
 /// Gives the next field of `row` the name of `field`.
 fn name_like(field: FieldRef<'_>, row: &mut Row<'_>) {
-    match field.name() {
-        // What this crate's data sets call it: a name of its own would be an
-        // allocation a sample.
-        Some("image") => row.named("image"),
-        Some(name) => row.named(Name::from(name.to_owned())),
-        None => row,
-    };
+    if let Some(name) = field.shared_name() {
+        row.named(name.clone());
+    }
 }
 
 /// Writes the fields behind the first one as they are.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLoc
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pinfeed::mem::{lock_limit, locked_bytes};
 use pinfeed::{Batch, BoxError, Context, Dataset, Error, Result, Row, Rows, Spec};
 
 /// Longer than anything here takes, also on a machine that is busy elsewhere.
@@ -306,12 +307,34 @@ pub(crate) fn timed<R>(what: impl FnOnce() -> R) -> (R, Duration) {
 
 static TURN: RwLock<()> = RwLock::new(());
 
+/// Workers that a test has left for good.
+static LEFT: AtomicUsize = AtomicUsize::new(0);
+
 /// For a test that measures the process: no other runs meanwhile, and no
-/// worker of an earlier one is left.
+/// worker of an earlier one is at work.
 pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
     let turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
-    eventually("the workers of other tests end", || worker_threads() == 0);
+    workers_leave();
+    nothing_locked();
     turn
+}
+
+/// Waits until all that was locked is given back: a worker that is the last to
+/// leave does so, when it leaves.
+#[track_caller]
+pub(crate) fn nothing_locked() {
+    eventually("what was locked is given back", || locked_bytes() == 0);
+}
+
+/// Waits until no worker is left, but those left behind on purpose.
+#[track_caller]
+pub(crate) fn workers_leave() {
+    eventually("the workers leave", || worker_threads() == LEFT.load(Ordering::SeqCst));
+}
+
+/// So many workers more will never leave, on purpose.
+pub(crate) fn leave_behind(workers: usize) {
+    LEFT.fetch_add(workers, Ordering::SeqCst);
 }
 
 /// For a test that does not, in a binary where others do.
@@ -319,11 +342,11 @@ pub(crate) fn among_others() -> RwLockReadGuard<'static, ()> {
     TURN.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Worker threads of this process, by their name.
+/// Worker threads of this process, by their name: one that has not run yet has
+/// none.
 pub(crate) fn worker_threads() -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
-    let names =
-        tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
     names.filter(|name| name.starts_with("pinfeed-")).count()
 }
 
@@ -341,8 +364,7 @@ pub(crate) fn resident_bytes() -> usize {
 
 /// May this process lock so many bytes? Says so if not.
 pub(crate) fn may_lock(bytes: usize) -> bool {
-    let held = pinfeed::mem::locked_bytes();
-    let may = pinfeed::mem::lock_limit().is_none_or(|limit| limit >= held + bytes as u64);
+    let may = lock_limit().is_none_or(|limit| limit >= locked_bytes() + bytes as u64);
     if !may {
         eprintln!("skipped: this process may not lock {bytes} bytes (ulimit -l)");
     }

@@ -107,11 +107,15 @@ fn bo_09_an_error_keeps_its_type_and_values() {
 
 #[test]
 fn bo_09_a_chain_keeps_its_links() {
-    bo_09("the image could not be fetched", || Chained(http()), |error| {
-        let chained = error.source().unwrap();
-        assert!(chained.is::<Chained>());
-        assert_eq!(chained.source().unwrap().downcast_ref::<Http>(), Some(&http()));
-    });
+    bo_09(
+        "the image could not be fetched",
+        || Chained(http()),
+        |error| {
+            let chained = error.source().unwrap();
+            assert!(chained.is::<Chained>());
+            assert_eq!(chained.source().unwrap().downcast_ref::<Http>(), Some(&http()));
+        },
+    );
 }
 
 /// The counterpart of a class whose constructor raises: one that can not even
@@ -183,7 +187,9 @@ fn bo_09_a_panic_is_an_error() {
     let panics: [(&str, Panic); 4] = [
         ("no sample 7", panics_with_text),
         ("no words", |_| panic!("no words")),
-        ("index out of bounds", |index| panic!("{}", [0; 3].get(index).map_or("index out of bounds", |_| ""))),
+        ("index out of bounds", |index| {
+            panic!("{}", [0; 3].get(index).map_or("index out of bounds", |_| ""))
+        }),
         ("no text", |_| std::panic::panic_any(7u8)),
     ];
     for (message, panic) in panics {
@@ -213,8 +219,7 @@ fn a_panic_costs_no_worker() {
         assert_ne!(index % 3, 1, "sample {index} panics");
         Ok(row.put(index as i64)?)
     });
-    let loader =
-        DataLoader::builder(data).num_workers(2).persistent_workers(true).build().unwrap();
+    let loader = DataLoader::builder(data).num_workers(2).persistent_workers(true).build().unwrap();
     within(LIMIT, move || {
         for _ in 0..5 {
             let turns = turns(&loader);
@@ -282,11 +287,9 @@ fn an_error_of_a_loader_inside() {
 fn the_index_is_the_loaders() {
     for workers in WORKERS {
         let data = Subset::new(failing(40, 24, || "bad"), (10..40).collect::<Vec<_>>()).unwrap();
-        let data = data.map(|sample: SampleRef<'_>, row: &mut Row<'_>, _: &mut _| {
-            Ok(sample.write(row)?)
-        });
-        let loader =
-            DataLoader::builder(data).batch_size(4).num_workers(workers).build().unwrap();
+        let data =
+            data.map(|sample: SampleRef<'_>, row: &mut Row<'_>, _: &mut _| Ok(sample.write(row)?));
+        let loader = DataLoader::builder(data).batch_size(4).num_workers(workers).build().unwrap();
         let errors: Vec<Error> = loader.iter().filter_map(Result::err).collect();
         assert_eq!(errors.len(), 1);
         assert_eq!((errors[0].index(), errors[0].batch()), (Some(14), Some(3)), "{}", errors[0]);
@@ -347,8 +350,7 @@ fn a_sample_that_fails_half_way() {
             row.named("raw").put_bytes(&index.to_le_bytes()[..index % 8]);
             Ok(())
         });
-        let loader =
-            DataLoader::builder(data).batch_size(3).num_workers(workers).build().unwrap();
+        let loader = DataLoader::builder(data).batch_size(3).num_workers(workers).build().unwrap();
         for (number, batch) in loader.iter().enumerate() {
             let first = number * 3;
             match batch {

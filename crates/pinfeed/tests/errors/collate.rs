@@ -26,7 +26,8 @@ fn stack(samples: &[SampleBuf], batch: &mut BatchMut<'_>) -> Result<(), BoxError
 }
 
 fn has(samples: &[SampleBuf], index: i64) -> bool {
-    let first = |sample: &SampleBuf| sample.as_ref().get(0)?.as_slice::<i64>().ok()?.first().copied();
+    let first =
+        |sample: &SampleBuf| sample.as_ref().get(0)?.as_slice::<i64>().ok()?.first().copied();
     samples.iter().any(|sample| first(sample) == Some(index))
 }
 
@@ -65,8 +66,7 @@ fn a_collate_that_fails() {
     for (message, collate) in cases {
         let mut texts = BTreeSet::new();
         for workers in WORKERS {
-            let builder =
-                DataLoader::builder(counting(10)).num_workers(workers).collate(collate);
+            let builder = DataLoader::builder(counting(10)).num_workers(workers).collate(collate);
             let error = only_error(builder, 10, 3, 2);
             assert!(error.to_string().contains(message), "{error}");
             assert!(error.is_collate() || error.is_panic(), "{error}");

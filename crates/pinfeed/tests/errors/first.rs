@@ -60,8 +60,7 @@ fn the_only_good_sample_is_the_last() {
             }
             write_rich(index, 2, row)
         });
-        let loader =
-            DataLoader::builder(data).batch_size(8).num_workers(workers).build().unwrap();
+        let loader = DataLoader::builder(data).batch_size(8).num_workers(workers).build().unwrap();
         let mut pass = loader.iter();
         assert_eq!(pass.next().unwrap().unwrap_err().index(), Some(0));
         assert_eq!(check_rich(&pass.next().unwrap().unwrap(), 2), (8..16).collect::<Vec<_>>());

@@ -210,11 +210,8 @@ fn a_failure_and_a_misfit_in_one_batch() {
                     let floats = if index == odd { 2 } else { 3 };
                     write_rich(index, floats, row)
                 });
-                let loader = DataLoader::builder(data)
-                    .batch_size(8)
-                    .num_workers(workers)
-                    .build()
-                    .unwrap();
+                let loader =
+                    DataLoader::builder(data).batch_size(8).num_workers(workers).build().unwrap();
                 let error = loader.iter().next().unwrap().unwrap_err();
                 texts.insert(text_without_worker(&error));
             }
@@ -226,9 +223,7 @@ fn a_failure_and_a_misfit_in_one_batch() {
 /// A tensor as a sample: what `from_fn` is asked for most.
 #[test]
 fn tensors_that_do_not_fit() {
-    let data = pinfeed::from_fn(6, |index| {
-        Tensor::full(&[1 + index / 5], index as i64).unwrap()
-    });
+    let data = pinfeed::from_fn(6, |index| Tensor::full(&[1 + index / 5], index as i64).unwrap());
     let loader = DataLoader::builder(data).batch_size(3).build().unwrap();
     let turns = turns(&loader);
     assert_eq!(failed(&turns), [1]);

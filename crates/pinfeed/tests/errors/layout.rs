@@ -63,17 +63,14 @@ fn fields_alternate() {
             }
             Ok(())
         });
-        let loader =
-            DataLoader::builder(data).batch_size(3).num_workers(workers).build().unwrap();
+        let loader = DataLoader::builder(data).batch_size(3).num_workers(workers).build().unwrap();
         for (number, batch) in loader.iter().enumerate() {
             let batch = batch.unwrap();
             let first = number * 3;
             assert_eq!(ids(&batch), [first, first + 1, first + 2]);
             match number % 4 {
                 0 => {
-                    let BatchField::Text(text) = batch.field("word").unwrap() else {
-                        panic!()
-                    };
+                    let BatchField::Text(text) = batch.field("word").unwrap() else { panic!() };
                     assert_eq!(text[2], format!("<{}>", first + 2));
                 }
                 1 => {

@@ -23,7 +23,9 @@ pub(crate) const WORKERS: [usize; 4] = [0, 1, 2, 5];
 
 /// What came at each turn: samples, or the error's text.
 #[track_caller]
-pub(crate) fn turns(pass: impl IntoIterator<Item = Result<Batch>>) -> Vec<Result<Vec<usize>, String>> {
+pub(crate) fn turns(
+    pass: impl IntoIterator<Item = Result<Batch>>,
+) -> Vec<Result<Vec<usize>, String>> {
     pass.into_iter()
         .map(|batch| match batch {
             Ok(batch) => Ok(ids(&batch)),

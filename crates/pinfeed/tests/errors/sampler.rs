@@ -65,9 +65,8 @@ fn a_sampler_that_fails() {
 
 #[test]
 fn a_sampler_that_panics_on_the_way() {
-    let turns = sampled(10, || {
-        Ok((0..10).inspect(|&index| assert_ne!(index, 5, "no more indices")))
-    });
+    let turns =
+        sampled(10, || Ok((0..10).inspect(|&index| assert_ne!(index, 5, "no more indices"))));
     assert_eq!(turns[0], Ok(vec![0, 1, 2]));
     let text = turns[1].as_ref().unwrap_err();
     assert!(text.contains("sampler") && text.contains("panicked"), "{text}");
@@ -91,7 +90,10 @@ fn a_sampler_that_ends_early() {
         let turns = sampled(10, move || Ok(0..gives));
         // Never silently short: the samples that did not come are an error.
         assert_eq!(failed(&turns), [good], "{turns:?}");
-        assert_eq!(turns[..good].to_vec(), in_batches(10, 3)[..good].iter().cloned().map(Ok).collect::<Vec<_>>());
+        assert_eq!(
+            turns[..good].to_vec(),
+            in_batches(10, 3)[..good].iter().cloned().map(Ok).collect::<Vec<_>>()
+        );
         let text = turns[good].as_ref().unwrap_err();
         assert!(text.contains("10") && text.contains(&gives.to_string()), "{text}");
     }
@@ -131,7 +133,8 @@ impl Indices for Generous {
 #[test]
 fn a_sampler_that_gives_more_at_a_time() {
     let turns = sampled(10, || Ok(Generous(0..10)));
-    let got: Vec<usize> = turns.iter().filter_map(|turn| turn.as_ref().ok()).flatten().copied().collect();
+    let got: Vec<usize> =
+        turns.iter().filter_map(|turn| turn.as_ref().ok()).flatten().copied().collect();
     assert!(
         !failed(&turns).is_empty() || got == (0..10).collect::<Vec<_>>(),
         "samples are missing, and no error: {turns:?}"
@@ -149,7 +152,10 @@ fn no_worker_is_to_blame() {
             .build()
             .unwrap();
         let errors: Vec<Error> = loader.iter().filter_map(Result::err).collect();
-        assert_eq!(errors.iter().map(Error::batch).collect::<Vec<_>>(), [Some(1), Some(2), Some(3)]);
+        assert_eq!(
+            errors.iter().map(Error::batch).collect::<Vec<_>>(),
+            [Some(1), Some(2), Some(3)]
+        );
         for error in errors {
             assert_eq!(error.worker(), None, "{error}");
         }
