@@ -1,8 +1,9 @@
 //! Models: loom runs each in every order that its threads may take, with every
 //! value that weak ordering lets a load see. `ci/loom.sh` runs them.
 //!
-//! Flags of the standard library (`leave`) and `fork.rs` take no part in that:
-//! they order nothing that another thread reads.
+//! Atomics of the standard library (`leave`, the hints in `queue.rs`, all of
+//! `fork.rs`) take no part in that: they order nothing that another thread
+//! reads, and what they say may be old.
 //!
 //! A cell of loom's stands for memory that only one thread may use at a time:
 //! two uses without an order between them fail the model. What no lock and no
@@ -12,6 +13,7 @@
 use std::collections::HashSet;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -419,6 +421,62 @@ fn loom_lane_dropped_gives_slots_back() {
     });
 }
 
+/// Tickets that are not worth a wake-up each are made all the same, by the
+/// time their owner waits for them.
+#[test]
+fn loom_light_tickets_are_made() {
+    for in_order in [true, false] {
+        explore_within(3, move || {
+            let queue = Tickets::new(1);
+            queue.took(1, Duration::from_nanos(1));
+            let mut lane = Lane::new(&queue, in_order);
+            assert!(lane.is_light(1));
+            let worker = {
+                let queue = queue.clone();
+                thread::spawn(move || work(&queue))
+            };
+            for _ in 0..3 {
+                lane.issue(1, Rows::new(1));
+            }
+            assert_eq!([next(&mut lane), next(&mut lane), next(&mut lane)], [0, 1, 2]);
+            queue.close();
+            assert_eq!(worker.join().unwrap(), 3);
+        });
+    }
+}
+
+/// One ticket, one wake-up, and rows for two: the second worker hears of it
+/// too. Each waits till the other has its row.
+#[test]
+fn loom_one_worker_wakes_the_next() {
+    explore_within(3, || {
+        let queue = Tickets::new(1);
+        let claimed = StdArc::new((loom::sync::Mutex::new(0), loom::sync::Condvar::new()));
+        let workers = [(); 2].map(|()| {
+            let (queue, claimed) = (queue.clone(), StdArc::clone(&claimed));
+            thread::spawn(move || {
+                while let Some(claim) = queue.claim(&AtomicBool::new(false)) {
+                    let mut count = claimed.0.lock().unwrap();
+                    *count += 1;
+                    claimed.1.notify_all();
+                    while *count < 2 {
+                        count = claimed.1.wait(count).unwrap();
+                    }
+                    drop(count);
+                    make_and_deliver(claim);
+                }
+            })
+        });
+        let mut lane = Lane::new(&queue, true);
+        lane.issue(2, Rows::new(2));
+        assert_eq!(next(&mut lane), 0);
+        queue.close();
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    });
+}
+
 // ------------------------------------------------------------- going home
 
 /// Workers that wait go home when the queue is closed.
@@ -493,8 +551,7 @@ fn make_and_deliver(claim: Claim<Rows, u64>) -> Option<()> {
 /// Two workers make the rows of two tickets in slots of a pool; the owner
 /// reads each batch and gives its slot back while the other is being made. A
 /// third ticket is issued then, and may get that slot.
-#[test]
-fn loom_the_whole_path() {
+fn the_whole_path(rows: usize, preemptions: usize) {
     type Batches = Queue<Rows, crate::Sealed>;
 
     fn work(queue: &Batches, pool: &Pool) {
@@ -515,13 +572,13 @@ fn loom_the_whole_path() {
         }
     }
 
-    fn next(lane: &mut Lane<Rows, crate::Sealed>) {
+    fn next(lane: &mut Lane<Rows, crate::Sealed>, rows: usize) {
         let Next::Ready(batch) = lane.next(None) else { panic!("no batch") };
         let bytes = batch.part(crate::Part::Small).unwrap().as_slice();
-        assert_eq!(bytes, [1, 2]);
+        assert!(bytes.iter().copied().eq((0..rows).map(|row| row as u8 + 1)));
     }
 
-    explore_within(2, || {
+    explore_within(preemptions, move || {
         let pool = Arc::new(pool(2));
         let queue = Batches::new(1);
         let workers = [(); 2].map(|()| {
@@ -529,12 +586,12 @@ fn loom_the_whole_path() {
             thread::spawn(move || work(&queue, &pool))
         });
         let mut lane = Lane::new(&queue, true);
-        lane.issue(2, Rows::new(2));
-        lane.issue(2, Rows::new(2));
-        next(&mut lane);
-        lane.issue(2, Rows::new(2));
-        next(&mut lane);
-        next(&mut lane);
+        lane.issue(rows, Rows::new(rows));
+        lane.issue(rows, Rows::new(rows));
+        next(&mut lane, rows);
+        lane.issue(rows, Rows::new(rows));
+        next(&mut lane, rows);
+        next(&mut lane, rows);
         queue.close();
         for worker in workers {
             worker.join().unwrap();
@@ -543,4 +600,16 @@ fn loom_the_whole_path() {
         assert_eq!((stats.in_use, stats.asked), (0, 0));
         assert!(stats.slots <= 2, "two batches at a time at the most");
     });
+}
+
+/// Tickets of two rows: claims share a grid.
+#[test]
+fn loom_the_whole_path_of_shared_tickets() {
+    the_whole_path(2, 2);
+}
+
+/// Tickets of one row: a claim has the grid for itself.
+#[test]
+fn loom_the_whole_path_of_lone_claims() {
+    the_whole_path(1, 2);
 }

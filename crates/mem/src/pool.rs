@@ -417,9 +417,14 @@ impl Home {
             Ok(block) => Err(short(total, &block)),
             Err(error) if error.is_limit() => {
                 tracing::debug!(%error, "a lock was refused");
-                let mut state = lock(&self.state);
-                state.refused = state.refused.min(total);
-                state.refusal = Some(StdArc::new(error));
+                let error = Some(StdArc::new(error));
+                let before = {
+                    let mut state = lock(&self.state);
+                    state.refused = state.refused.min(total);
+                    mem::replace(&mut state.refusal, error)
+                };
+                // It may hold a foreign error: not dropped under the lock.
+                drop(before);
                 Ok(None)
             }
             Err(error) => Err(error),

@@ -149,6 +149,12 @@ impl<T, R> Queue<T, R> {
                 return None;
             }
             if let Some(claim) = state.take(&self.0) {
+                // One wakes the next, as long as there is enough to do: the
+                // iterator's thread, which has better to do, wakes only one,
+                // and does not find all CPUs taken by those it woke.
+                if state.idle > 0 && state.is_worth_another(&self.0) {
+                    self.0.work.notify_one();
+                }
                 return Some(claim);
             }
             if state.closed {
@@ -223,6 +229,20 @@ impl<T, R> Queue<T, R> {
 }
 
 impl<T, R> State<T, R> {
+    /// Is there work for one more thread?
+    fn is_worth_another(&self, queue: &Inner<T, R>) -> bool {
+        let mut rows = 0usize;
+        for lane in &self.lanes {
+            for ticket in &lane.tickets {
+                rows = rows.saturating_add(ticket.rows);
+                if queue.work_ns(rows).is_none_or(|ns| ns >= CHUNK_NS) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
     /// Rows of the oldest ticket of the lane whose turn it is.
     fn take(&mut self, queue: &Inner<T, R>) -> Option<Claim<T, R>> {
         let lanes = self.lanes.len();
@@ -263,24 +283,6 @@ impl<T, R> Inner<T, R> {
         match self.row_cost.load(Ordering::Relaxed) {
             0 => None,
             cost => Some(rows.saturating_mul(cost) / 16),
-        }
-    }
-
-    /// Wakes as many sleeping workers as `pending` tickets of about `rows` rows
-    /// have work for.
-    fn wake(&self, idle: usize, pending: usize, rows: usize) {
-        if idle == 0 || pending == 0 {
-            return;
-        }
-        let rows = rows.saturating_mul(pending);
-        let wanted = match self.work_ns(rows) {
-            None => rows,
-            Some(ns) => ns / CHUNK_NS + 1,
-        };
-        if wanted >= idle {
-            self.work.notify_all();
-        } else {
-            (0..wanted).for_each(|_| self.work.notify_one());
         }
     }
 }
@@ -398,8 +400,8 @@ impl<T, R> Lane<T, R> {
         drop(state);
         // Light tickets wait for company: until they are half of what is on its
         // way, or the lane's owner runs out of results (`next`).
-        if !self.is_light(rows) || 2 * pending >= self.outstanding {
-            queue.wake(idle, pending, rows);
+        if idle > 0 && (!self.is_light(rows) || 2 * pending >= self.outstanding) {
+            queue.work.notify_one();
         }
     }
 
@@ -449,8 +451,9 @@ impl<T, R> Lane<T, R> {
         }
         // Workers may sleep on light tickets.
         let queue = &self.queue.0;
-        let idle = lock(&queue.state).idle;
-        queue.wake(idle, queue.pending.load(Ordering::Relaxed), 1);
+        if queue.pending.load(Ordering::Relaxed) > 0 && lock(&queue.state).idle > 0 {
+            queue.work.notify_one();
+        }
         for _ in 0..LOOKS {
             if desk.there.load(Ordering::Relaxed) {
                 break;

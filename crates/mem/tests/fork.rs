@@ -4,6 +4,8 @@
 
 #![cfg(not(loom))]
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -62,7 +64,7 @@ fn fork(body: impl FnOnce()) -> Child {
         return Child(pid);
     }
     // SAFETY: kills this process if it hangs; nothing else.
-    unsafe { libc::alarm(20) };
+    unsafe { libc::alarm(10) };
     let result = catch_unwind(AssertUnwindSafe(body));
     if let Err(panic) = &result {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -248,6 +250,41 @@ fn a_child_drops_what_it_inherited() {
     assert!(written.as_mut_slice().iter().all(|&byte| byte == 2));
     drop((sealed, written));
     assert_eq!(pool.stats().in_use, 0);
+}
+
+/// An allocator may hold a driver's handles: a child leaves it alone.
+#[test]
+fn a_child_does_not_drop_the_allocator() {
+    static DROPPED: AtomicUsize = AtomicUsize::new(0);
+
+    #[derive(Debug)]
+    struct Driver;
+
+    impl HostAlloc for Driver {
+        fn alloc(&self, bytes: usize) -> Result<Block> {
+            Block::shared(bytes)
+        }
+
+        fn locks(&self) -> bool {
+            true
+        }
+    }
+
+    impl Drop for Driver {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    let _alone = alone();
+    let pool = Mutex::new(Some(pool(Driver, 1)));
+    fork(|| {
+        drop(pool.lock().unwrap().take());
+        assert_eq!(DROPPED.load(Ordering::Relaxed), 0);
+    })
+    .join();
+    drop(pool);
+    assert_eq!(DROPPED.load(Ordering::Relaxed), 1);
 }
 
 #[test]
@@ -450,8 +487,130 @@ fn a_child_inherits_no_queue() {
     assert!(queue.claim(&stay).is_some(), "the third ticket");
 }
 
-/// Forks while other threads are in the midst of everything: whatever locks
-/// they hold in the child, for ever, the child does not wait for them.
+/// A heap that stops a thread at an allocation of its choice, with whatever
+/// locks it holds there.
+struct Stopping;
+
+#[global_allocator]
+static HEAP: Stopping = Stopping;
+
+/// Set by the thread that has stopped.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+/// Lets it go on.
+static GO_ON: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Stop at the so-manieth allocation from here; 0: never.
+    static STOP_AT: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: the system's allocator, now and then a little later.
+unsafe impl GlobalAlloc for Stopping {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let left = STOP_AT.get();
+        STOP_AT.set(left.saturating_sub(1));
+        if left == 1 {
+            STOPPED.store(true, Ordering::SeqCst);
+            while !GO_ON.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+        }
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+type Tickets = Queue<(), Slot>;
+
+/// Forks while another thread is stopped in the middle of something, at each
+/// of its allocations in turn: under some of them it holds a lock, which in
+/// the child it holds for ever. The child does not wait for it.
+#[test]
+fn a_child_waits_for_no_lock() {
+    type Action = fn(&Pool, &Tickets, &mut Lane<(), Slot>);
+    let actions: [(&str, Action); 5] = [
+        ("acquire", |pool, _, _| drop([pool.acquire(5000).unwrap(), pool.acquire(100).unwrap()])),
+        ("trim", |pool, _, _| pool.trim()),
+        ("issue", |_, _, lane| (0..5).for_each(|_| lane.issue(1, ()))),
+        ("deliver", |pool, queue, lane| {
+            lane.issue(1, ());
+            let claim = queue.claim(&AtomicBool::new(false)).unwrap();
+            claim.finish().unwrap().deliver(pool.acquire(100).unwrap().seal());
+            drop(lane.next(None));
+        }),
+        ("new lane", |_, queue, _| drop([(); 5].map(|()| Lane::new(queue, true)))),
+    ];
+    let _alone = alone();
+    for (name, action) in actions {
+        let mut forks = 0;
+        loop {
+            STOPPED.store(false, Ordering::SeqCst);
+            GO_ON.store(false, Ordering::SeqCst);
+            if !stopped_at(forks + 1, action) {
+                break;
+            }
+            forks += 1;
+        }
+        assert!(forks > 0, "{name} allocates nothing, and so proves nothing");
+    }
+}
+
+/// Stops another thread at its `at`-th allocation within `action`, and forks.
+/// False, if it has none.
+fn stopped_at(at: usize, action: fn(&Pool, &Tickets, &mut Lane<(), Slot>)) -> bool {
+    let pool = pool(Shared, 3);
+    let queue = Tickets::new(1);
+    let mut theirs = Lane::new(&queue, true);
+    let inherited = Lane::new(&queue, true);
+    // Some free, for `trim`.
+    pool.set_base(6);
+    let held = filled(&pool, 100, 7);
+    pool.set_base(1);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            STOP_AT.set(at);
+            action(&pool, &queue, &mut theirs);
+            STOP_AT.set(0);
+            done.store(true, Ordering::SeqCst);
+        });
+        while !STOPPED.load(Ordering::SeqCst) && !done.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+        let _go_on = Set(&GO_ON);
+        if done.load(Ordering::SeqCst) {
+            thread.join().unwrap();
+            return false;
+        }
+        fork(|| {
+            assert!(holds(&held, 7));
+            _ = pool.stats();
+            assert!(pool.acquire(100).unwrap_err().is_fork());
+            pool.release();
+            pool.trim();
+            assert!(queue.claim(&done).is_none());
+            queue.close();
+            // SAFETY: as if it had been moved here; the child does not use the
+            // original any more, and ends by _exit.
+            drop(unsafe { std::ptr::read(&held) });
+            // SAFETY: as above.
+            drop(unsafe { std::ptr::read(&inherited) });
+            // SAFETY: as above.
+            drop(unsafe { std::ptr::read(&pool) });
+            // SAFETY: as above.
+            drop(unsafe { std::ptr::read(&queue) });
+        })
+        .join();
+        true
+    })
+}
+
+/// The same at random: forks while other threads do everything at once.
 #[test]
 fn forks_in_the_midst_of_work() {
     let _alone = alone();
@@ -487,7 +646,7 @@ fn forks_in_the_midst_of_work() {
             }
             queue.close();
         });
-        let _stop = Stop(&stop);
+        let _stop = Set(&stop);
         let held = filled(&pool, 100, 7);
         let inherited = Lane::new(&queue, true);
         for _ in 0..40 {
@@ -515,11 +674,11 @@ fn forks_in_the_midst_of_work() {
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// Stops the others also when the test fails.
-struct Stop<'a>(&'a AtomicBool);
+/// Sets a flag when it goes, also when a test fails: others wait for it.
+struct Set<'a>(&'a AtomicBool);
 
-impl Drop for Stop<'_> {
+impl Drop for Set<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.store(true, Ordering::SeqCst);
     }
 }

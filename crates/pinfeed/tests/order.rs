@@ -197,6 +197,7 @@ fn embedded() -> Vec<Vector> {
 }
 
 /// Those of the reference file, if it is there.
+#[expect(clippy::print_stderr, reason = "a test that skips says why")]
 fn of_the_file() -> Option<Vec<Vector>> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference/torch_vectors.json");

@@ -15,7 +15,7 @@ pub struct Context {
     /// The sample being made; read by the iterator to name a stuck one.
     index: Arc<AtomicUsize>,
     /// Set when the iterator was dropped.
-    cancelled: Option<Arc<AtomicBool>>,
+    cancelled: Arc<AtomicBool>,
     buffers: Vec<Vec<u8>>,
     samples: Vec<SampleBuf>,
 }
@@ -27,17 +27,24 @@ impl Context {
             seed: 0,
             worker,
             index,
-            cancelled: None,
+            cancelled: Arc::default(),
             buffers: Vec::new(),
             samples: Vec::new(),
         }
     }
 
-    /// Turns to another iterator's work.
-    pub(crate) fn serve(&mut self, epoch: u64, seed: u64, cancelled: Option<&Arc<AtomicBool>>) {
+    /// Turns to an iterator's work.
+    pub(crate) fn serve(&mut self, epoch: u64, seed: u64) {
         self.epoch = epoch;
         self.seed = seed;
-        self.cancelled = cancelled.cloned();
+    }
+
+    /// What tells that the iterator was dropped. (The caller of `next()` needs
+    /// none: it has the iterator.)
+    pub(crate) fn watch(&mut self, cancelled: &Arc<AtomicBool>) {
+        if !Arc::ptr_eq(&self.cancelled, cancelled) {
+            self.cancelled = Arc::clone(cancelled);
+        }
     }
 
     /// The epoch, from 0: the number of the loader's iterator.
@@ -67,7 +74,7 @@ impl Context {
     /// Was the iterator dropped? A data set with long samples may stop then.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
-        self.cancelled.as_ref().is_some_and(|c| c.load(Ordering::Relaxed))
+        self.cancelled.load(Ordering::Relaxed)
     }
 
     /// An empty buffer that has kept its capacity from an earlier sample of

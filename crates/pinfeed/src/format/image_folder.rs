@@ -214,7 +214,8 @@ fn find(root: &Path) -> Result<(Store, Arranged)> {
     } else if kind.is_file() {
         archive::open(root)?
     } else {
-        return Err(Error::format(root, "is neither a directory nor a file"));
+        return Err(Error::format(root, "is neither a directory nor a file")
+            .with_hint("give a directory of class folders, a .tar or a .tar.gz of one"));
     };
     Ok((store, found.arrange(root)?))
 }

@@ -236,7 +236,7 @@ impl<D: Dataset + 'static> Builder<D> {
     }
 }
 
-impl<D> Shared<D> {
+impl<D: Dataset> Shared<D> {
     fn warn_of_settings(&self) {
         if matches!(self.memory.policy(), PinMemory::On) {
             self.warnings.once("cuda", || {

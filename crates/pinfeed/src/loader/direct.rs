@@ -42,7 +42,7 @@ impl Direct {
         let drawn = batches.next(&mut self.indices)?;
         let number = self.number;
         self.number += 1;
-        self.cx.serve(epoch, shared.settings.seed, None);
+        self.cx.serve(epoch, shared.settings.seed);
         let batch = drawn
             .map_err(|error| error.at_batch(number))
             .and_then(|()| self.make(shared, number));

@@ -63,7 +63,8 @@ impl Job {
 pub(super) fn run<D: Dataset>(mut claim: JobClaim, shared: &Shared<D>, cx: &mut Context) {
     let mut made = Made::default();
     let rows = claim.rows();
-    cx.serve(claim.payload().epoch, shared.settings.seed, Some(claim.cancelled()));
+    cx.serve(claim.payload().epoch, shared.settings.seed);
+    cx.watch(claim.cancelled());
     // Rows are claimed in order, so every row below one that failed is made.
     if claim.payload().failed.load(Ordering::Relaxed) > rows.start && !cx.is_cancelled() {
         if let Err(error) = rows_of(&mut claim, shared, cx, &mut made) {
@@ -121,7 +122,7 @@ fn rows_of<D: Dataset>(
 
 /// Has the ticket laid out, if a layout is known or `first` shows one. Says
 /// whether it is.
-fn lay<D>(claim: &mut JobClaim, shared: &Shared<D>, first: Option<&SampleBuf>) -> Result<bool> {
+fn lay<D: Dataset>(claim: &mut JobClaim, shared: &Shared<D>, first: Option<&SampleBuf>) -> Result<bool> {
     if claim.is_laid() {
         return Ok(true);
     }
@@ -149,7 +150,7 @@ fn laid<'a>(job: &'a Job, columns: Option<Columns<'a>>) -> Result<(&'a Layout, C
 }
 
 /// Makes the batch of a ticket whose rows are all made, and hands it over.
-fn end<D>(finished: JobFinished, shared: &Shared<D>, worker: Option<usize>) {
+fn end<D: Dataset>(finished: JobFinished, shared: &Shared<D>, worker: Option<usize>) {
     let mut finished = finished;
     let grid = finished.grid.take();
     let job = finished.payload();

@@ -127,7 +127,7 @@ pub(super) struct Whole<'a> {
 impl Whole<'_> {
     /// The batch, or the error that its lowest failing sample had.
     #[inline]
-    pub(super) fn finish<D>(self, shared: &Shared<D>) -> Result<Batch> {
+    pub(super) fn finish<D: Dataset>(self, shared: &Shared<D>) -> Result<Batch> {
         // Mostly every sample is where it belongs, and nothing lies beside.
         match self.laid {
             Some((layout, grid)) if self.made.is_empty() && shared.collate.is_none() => Ok(
@@ -145,12 +145,12 @@ impl Whole<'_> {
     }
 
     #[inline(never)]
-    fn sorted_out<D>(self, shared: &Shared<D>) -> Result<Batch> {
+    fn sorted_out<D: Dataset>(self, shared: &Shared<D>) -> Result<Batch> {
         let (number, worker) = (self.number, self.worker);
         self.batch(shared).map_err(|error| error.at_batch(number).at_worker(worker))
     }
 
-    fn batch<D>(mut self, shared: &Shared<D>) -> Result<Batch> {
+    fn batch<D: Dataset>(mut self, shared: &Shared<D>) -> Result<Batch> {
         if let Some((_, error)) = self.made.failure.take() {
             return Err(error);
         }
@@ -177,7 +177,7 @@ impl Whole<'_> {
     /// Some samples did not have the layout of the slot. The lowest sample
     /// decides: either all agree with it, and the batch is laid out for them,
     /// or the samples do not fit together.
-    fn laid_out_again<D>(mut self, shared: &Shared<D>) -> Result<Self> {
+    fn laid_out_again<D: Dataset>(mut self, shared: &Shared<D>) -> Result<Self> {
         let spilled = std::mem::take(&mut self.made.aside.spilled);
         let in_slot = self.laid.as_ref().map(|(layout, _)| &layout.spec);
         let mut specs: Vec<Option<&Spec>> = vec![in_slot; self.indices.len()];
@@ -210,7 +210,7 @@ impl Whole<'_> {
     }
 
     /// A collate function of the user's makes the batch.
-    fn collated<D>(self, shared: &Shared<D>) -> Result<Batch> {
+    fn collated<D: Dataset>(self, shared: &Shared<D>) -> Result<Batch> {
         let Some(collate) = &shared.collate else { unreachable!("checked by the caller") };
         let mut spilled = self.made.aside.spilled;
         spilled.sort_unstable_by_key(|(row, _)| *row);

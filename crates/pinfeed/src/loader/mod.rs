@@ -107,12 +107,7 @@ impl<D: Dataset + 'static> DataLoader<D> {
 
     /// The number of batches of an epoch.
     pub fn len(&self) -> usize {
-        let settings = &self.shared.settings;
-        let samples = match &self.shared.order {
-            Order::Sampler(sampler) => sampler.len(),
-            Order::Sequential | Order::Shuffled => self.shared.dataset.len(),
-        };
-        IndexBatches::count(samples, settings.batch_size, settings.drop_last)
+        self.shared.batches()
     }
 
     /// Has an epoch no batches?

@@ -7,7 +7,9 @@ use std::time::Duration;
 use pinfeed_mem::{Moment, PARTS, round_to_pages};
 
 use crate::collate::{Collate, Layout};
+use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::loader::indices::IndexBatches;
 use crate::loader::warnings::Warnings;
 use crate::memory::Memory;
 use crate::sample::Spec;
@@ -56,7 +58,7 @@ pub(crate) struct Epochs {
     pub(crate) next: u64,
 }
 
-impl<D> Shared<D> {
+impl<D: Dataset> Shared<D> {
     /// The most tickets that are issued and not handed over.
     pub(crate) fn window(&self) -> usize {
         let workers = self.settings.num_workers;
@@ -64,9 +66,19 @@ impl<D> Shared<D> {
     }
 
     /// Slots that a live iterator needs: its tickets, and the batch that the
-    /// user has in hand.
+    /// user has in hand; no more than it has batches.
     pub(crate) fn base_slots(&self) -> usize {
-        if self.settings.num_workers == 0 { 1 } else { self.window() + 1 }
+        let slots = if self.settings.num_workers == 0 { 1 } else { self.window() + 1 };
+        slots.min(self.batches()).max(1)
+    }
+
+    /// The number of batches of an epoch.
+    pub(crate) fn batches(&self) -> usize {
+        let samples = match &self.order {
+            Order::Sampler(sampler) => sampler.len(),
+            Order::Sequential | Order::Shuffled => self.dataset.len(),
+        };
+        IndexBatches::count(samples, self.settings.batch_size, self.settings.drop_last)
     }
 
     /// Lowers the read-ahead until the base slots of this layout fit the

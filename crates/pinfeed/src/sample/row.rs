@@ -282,14 +282,10 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Ends the row: `Some` if the sample is not in the slot.
+    /// Is the sample whole, and in the slot?
     #[inline]
-    fn end(&mut self) -> Option<SampleBuf> {
-        if self.in_slot && self.fields == self.field {
-            return None;
-        }
-        self.spill();
-        Some(mem::take(&mut self.buf))
+    fn is_in_place(&self) -> bool {
+        self.in_slot && self.fields == self.field
     }
 
     /// Undoes the row: its strings go.
@@ -368,25 +364,33 @@ impl<'a> Rows<'a> {
         cx: &mut Context,
         mut get: impl FnMut(usize, &mut Row<'_>, &mut Context) -> Result<(), BoxError>,
     ) -> Result<(), BoxError> {
-        while self.begun < self.len() {
-            let row = self.begun;
-            let Some(&index) = indices.get(row) else { break };
+        let first = self.begun;
+        let outer = self.indices.get(first..).unwrap_or_default();
+        let asked = indices.get(first..).unwrap_or_default();
+        for (row, (&outer, &index)) in (first..).zip(outer.iter().zip(asked)) {
             if cx.is_cancelled() {
-                return Err(Error::new(ErrorKind::Cancelled, "the iterator was dropped").into());
+                return Err(cancelled());
             }
-            self.begun += 1;
+            self.begun = row + 1;
             // The loader's index, also where a wrapper asks with its own.
-            cx.enter(self.indices[row]);
+            cx.enter(outer);
             self.row.begin(row);
             if let Err(error) = get(index, &mut self.row, cx) {
                 self.row.abandon();
                 return Err(error);
             }
-            if let Some(sample) = self.row.end() {
-                self.spilled.push((self.row.first + row, sample));
+            if !self.row.is_in_place() {
+                self.set_aside(row);
             }
         }
         Ok(())
+    }
+
+    /// The row's sample is not what the layout says.
+    #[inline(never)]
+    fn set_aside(&mut self, row: usize) {
+        self.row.spill();
+        self.spilled.push((self.row.first + row, mem::take(&mut self.row.buf)));
     }
 
     /// The memory of all rows, column by column, if the layout is just `spec`
@@ -443,4 +447,9 @@ impl<'a> Rows<'a> {
     pub(crate) fn abandon_current(&mut self) {
         self.row.abandon();
     }
+}
+
+#[cold]
+fn cancelled() -> BoxError {
+    Error::new(ErrorKind::Cancelled, "the iterator was dropped").into()
 }

@@ -363,6 +363,7 @@ pub(crate) fn resident_bytes() -> usize {
 }
 
 /// May this process lock so many bytes? Says so if not.
+#[expect(clippy::print_stderr, reason = "a test that skips says why")]
 pub(crate) fn may_lock(bytes: usize) -> bool {
     let may = lock_limit().is_none_or(|limit| limit >= locked_bytes() + bytes as u64);
     if !may {
