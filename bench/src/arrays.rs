@@ -53,7 +53,7 @@ struct Bare {
 
 impl Bare {
     fn new(samples: usize, threads: usize) -> Self {
-        let images = (0..samples * PIXELS).map(|i| (i * 31 >> 3) as u8).collect();
+        let images = (0..samples * PIXELS).map(|i| ((i * 31) >> 3) as u8).collect();
         let part = BATCH / threads * PIXELS;
         let slots = (0..threads).map(|_| std::array::from_fn(|_| vec![0f32; part])).collect();
         Bare { images, slots }

@@ -64,7 +64,7 @@ struct Ledger {
 impl HostAlloc for Ledger {
     fn alloc(&self, bytes: usize) -> Result<Block> {
         const GUARD: u8 = 0xa5;
-        // Longer than asked for, and dirty.
+        // Dirty, and a guard behind it.
         let layout = std::alloc::Layout::from_size_align(bytes + 128, 64).unwrap();
         // SAFETY: the layout's size is not zero.
         let base = NonNull::new(unsafe { std::alloc::alloc(layout) }).unwrap();
@@ -87,8 +87,9 @@ impl HostAlloc for Ledger {
         };
         let lock = Lock { os: false, driver: true };
         // SAFETY: aligned to 64, initialised, this block's alone until `free`,
-        // which may run anywhere. Nothing here acts upon the lock.
-        Ok(unsafe { Block::from_raw(base, bytes, lock, free) })
+        // which may run anywhere. Nothing here acts upon the lock. Longer than
+        // asked for: what is beyond is not to be used.
+        Ok(unsafe { Block::from_raw(base, bytes + 64, lock, free) })
     }
 
     fn locks(&self) -> bool {

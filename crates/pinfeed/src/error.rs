@@ -5,6 +5,7 @@
 //! iterator's `next`.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// What a data set, transform or collate function may fail with: any error.
@@ -111,13 +112,23 @@ impl Error {
         error
     }
 
-    /// What user code returned: ours as it is, a stranger's as the source of
-    /// a data set error.
+    /// What user code returned. An error of ours stays what it is, unless it
+    /// came out of a loader that the user code has: its place is not ours.
     pub(crate) fn from_user(kind: Kind, source: BoxError) -> Self {
         match source.downcast::<Error>() {
+            Ok(ours) if ours.is_of_a_loader() => {
+                Self::new(kind, ours.to_string()).with_source(ours)
+            }
             Ok(ours) => *ours,
-            Err(source) => Self::new(kind, source.to_string()).with_source(source),
+            Err(source) => Self::new(kind, shown(&*source)).with_source(source),
         }
+    }
+
+    fn is_of_a_loader(&self) -> bool {
+        let Inner { kind, place, .. } = &*self.0;
+        place.batch.is_some()
+            || place.index.is_some()
+            || matches!(kind, Kind::Timeout | Kind::Fork | Kind::Thread | Kind::Cancelled)
     }
 
     /// An error of a collate function: ours keep their kind.
@@ -134,7 +145,11 @@ impl Error {
             Ok(text) => *text,
             Err(payload) => match payload.downcast::<&'static str>() {
                 Ok(text) => (*text).to_owned(),
-                Err(_) => "a panic with a payload that is no text".to_owned(),
+                Err(payload) => {
+                    // Its drop is user code, which may panic once more.
+                    std::mem::forget(payload);
+                    "a panic with a payload that is no text".to_owned()
+                }
             },
         };
         Self::new(Kind::Panic, message)
@@ -234,6 +249,18 @@ impl Error {
     /// The file.
     pub fn path(&self) -> Option<&Path> {
         self.0.place.path.as_deref()
+    }
+}
+
+/// An error's text. Making it is user code, which may fail or panic.
+fn shown(error: &(dyn std::error::Error + Send + Sync)) -> String {
+    let text = catch_unwind(AssertUnwindSafe(|| {
+        let mut text = String::new();
+        fmt::write(&mut text, format_args!("{error}")).map(|()| text)
+    }));
+    match text {
+        Ok(Ok(text)) => text,
+        _ => "an error that can not be shown".to_owned(),
     }
 }
 

@@ -52,6 +52,7 @@ mod sample;
 mod sampler;
 mod tensor;
 mod transform;
+mod warnings;
 
 pub use batch::{Batch, BatchField, FromField, Pinning};
 pub use collate::{BatchMut, Collate};

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pinfeed_mem::{Budget, HostAlloc, PageLock, Pageable, Part, Pool, PoolStats, SlotMut};
+use pinfeed_mem::{
+    Budget, Bytes, HostAlloc, Lock, PageLock, Pageable, Part, Pool, PoolStats, SlotMut,
+};
 
 use crate::error::Result;
+use crate::warnings::Warnings;
 
 /// What memory batches are made in: the builder's `pin_memory`.
 ///
@@ -84,6 +87,7 @@ pub(crate) struct Memory {
     budget: Arc<Budget>,
     /// By [`Part`].
     pools: [Pool; 2],
+    warnings: Warnings,
 }
 
 impl Memory {
@@ -100,7 +104,7 @@ impl Memory {
             _ => budget.map_or_else(Budget::quarter, Budget::of),
         });
         let pool = || Pool::new(Arc::clone(&alloc), Arc::clone(&budget));
-        Memory { policy, pools: [pool(), pool()], budget }
+        Memory { policy, pools: [pool(), pool()], budget, warnings: Warnings::default() }
     }
 
     pub(crate) fn policy(&self) -> &PinMemory {
@@ -120,17 +124,41 @@ impl Memory {
         &self.budget
     }
 
-    #[inline]
-    pub(crate) fn acquire(&self, part: Part, bytes: usize) -> Result<SlotMut> {
-        Ok(self.pools[part as usize].acquire(bytes)?)
+    /// What the loader has to say that is no error.
+    pub(crate) fn warnings(&self) -> &Warnings {
+        &self.warnings
     }
 
-    /// Sets the base number of slots, and gives back what is beyond need.
-    pub(crate) fn begin_epoch(&self, base: usize) {
-        for pool in &self.pools {
-            pool.set_base(base);
-            pool.trim();
+    #[inline]
+    pub(crate) fn acquire(&self, part: Part, bytes: usize) -> Result<SlotMut> {
+        let pool = &self.pools[part as usize];
+        let slot = pool.acquire(bytes)?;
+        if slot.lock() == Lock::default() && self.locks() {
+            self.warn_of_overflow(pool, bytes);
         }
+        Ok(slot)
+    }
+
+    #[cold]
+    fn warn_of_overflow(&self, pool: &Pool, bytes: usize) {
+        self.warnings.once("overflow", || {
+            let limit = Bytes(self.budget.limit() as u64);
+            let why = match pool.refusal() {
+                Some(refusal) => refusal.to_string(),
+                None => format!("the budget for page-locked memory is {limit}; raise pinned_budget"),
+            };
+            format!("ordinary memory for a batch ({}): {why}", Bytes(bytes as u64))
+        });
+    }
+
+    /// Sets the base number of slots.
+    pub(crate) fn set_base(&self, base: usize) {
+        self.pools.iter().for_each(|pool| pool.set_base(base));
+    }
+
+    /// Gives back what the last epoch has not needed.
+    pub(crate) fn trim(&self) {
+        self.pools.iter().for_each(Pool::trim);
     }
 
     pub(crate) fn release(&self) {

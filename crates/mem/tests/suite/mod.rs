@@ -48,6 +48,7 @@ macro_rules! suite {
             a_slot_of_its_own,
             locked_as_promised,
             rows_by_many_threads,
+            late_results_go_back_at_once,
             what_exceeds_the_budget_is_ordinary,
             forget_a_slot_being_written,
             forget_a_sealed_slot,
@@ -351,6 +352,7 @@ pub(crate) fn rows_by_many_threads(alloc: &Alloc) {
         let queue = Queue::<usize, (u64, pinfeed_mem::Sealed)>::new(3);
         let mut lane = Lane::new(&queue, in_order);
         thread::scope(|scope| {
+            let _close = Close(&queue);
             for _ in 0..3 {
                 let (queue, pool) = (queue.clone(), &pool);
                 scope.spawn(move || {
@@ -402,7 +404,6 @@ pub(crate) fn rows_by_many_threads(alloc: &Alloc) {
                 take(&mut lane);
             }
             assert!(matches!(lane.next(None), Next::Empty));
-            queue.close();
             if !in_order {
                 seen.sort_unstable();
             }
@@ -410,6 +411,33 @@ pub(crate) fn rows_by_many_threads(alloc: &Alloc) {
         });
     }
     nothing_left(&pool, &budget);
+}
+
+/// A lane that is gone keeps no slot, though a claim of it is still out.
+pub(crate) fn late_results_go_back_at_once(alloc: &Alloc) {
+    let pool = pool(alloc, 2);
+    let (queue, mut lane) = queue();
+    lane.issue(1, ());
+    lane.issue(1, ());
+    let [mut first, slow] = [claim(&queue), claim(&queue)];
+    write(&mut first, &pool, 1);
+    drop(lane);
+    assert!(slow.cancelled().load(std::sync::atomic::Ordering::Relaxed));
+    let mut finished = first.finish().expect("its only claim");
+    let slot = seal(&mut finished);
+    assert_eq!(pool.stats().in_use, 1);
+    finished.deliver(slot);
+    assert_eq!(pool.stats().in_use, 0);
+    drop(slow);
+}
+
+/// Sends the workers home, also when a test fails: the test waits for them.
+struct Close<'a, T, R>(&'a Queue<T, R>);
+
+impl<T, R> Drop for Close<'_, T, R> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 pub(crate) fn what_exceeds_the_budget_is_ordinary(alloc: &Alloc) {

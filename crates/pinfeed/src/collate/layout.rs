@@ -1,6 +1,7 @@
 //! The layout of a batch: what its samples consist of, and where each field
 //! lies.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use pinfeed_mem::{Grid, Plan};
@@ -56,8 +57,15 @@ impl Layout {
 
     /// Memory for it.
     #[inline]
+    ///
+    /// # Errors
+    /// If there is none; also if an allocator of the user's panics.
     pub(crate) fn grid(&self, memory: &Memory) -> Result<Grid> {
-        Grid::new(Arc::clone(&self.plan), |part, bytes| memory.acquire(part, bytes))
+        let plan = Arc::clone(&self.plan);
+        catch_unwind(AssertUnwindSafe(|| {
+            Grid::new(plan, |part, bytes| memory.acquire(part, bytes))
+        }))
+        .unwrap_or_else(|panic| Err(Error::from_panic(panic)))
     }
 
     /// The shape of a tensor field in the batch.

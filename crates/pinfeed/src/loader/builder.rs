@@ -10,7 +10,6 @@ use pinfeed_mem::Moment;
 
 use super::DataLoader;
 use super::shared::{Epochs, Guess, Order, Settings, Shared};
-use super::warnings::Warnings;
 use crate::collate::{Collate, Layout};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -179,7 +178,6 @@ impl<D: Dataset + 'static> Builder<D> {
             order,
             collate: self.collate,
             memory: Memory::new(self.pin_memory, self.pinned_budget),
-            warnings: Warnings::default(),
             prefetch: AtomicUsize::new(prefetch),
             guess: Guess::default(),
             epochs: Mutex::new(Epochs { generator: Generator::manual_seed(seed), next: 0 }),
@@ -239,7 +237,7 @@ impl<D: Dataset + 'static> Builder<D> {
 impl<D: Dataset> Shared<D> {
     fn warn_of_settings(&self) {
         if matches!(self.memory.policy(), PinMemory::On) {
-            self.warnings.once("cuda", || {
+            self.warnings().once("cuda", || {
                 "pin_memory is on, but there is no CUDA here: batches are in ordinary memory and \
                  is_pinned() says false; use PinMemory::PageLock to keep them resident"
                     .to_owned()
@@ -248,7 +246,7 @@ impl<D: Dataset> Shared<D> {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let workers = self.settings.num_workers;
         if workers > cpus {
-            self.warnings.once("workers", || {
+            self.warnings().once("workers", || {
                 format!(
                     "num_workers is {workers}, and this process may use {cpus} CPUs: more threads \
                      than CPUs help only where samples wait (disk, network)"

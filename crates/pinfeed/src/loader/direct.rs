@@ -57,7 +57,7 @@ impl Direct {
         } else {
             self.rows(shared, &mut made).map_err(|error| error.at_batch(number))?
         };
-        let whole = Whole { number, indices: &self.indices, laid, made, worker: None };
+        let whole = Whole { number, indices: &self.indices, laid, made };
         let batch = whole.finish(shared)?;
         if shared.collate.is_none() {
             self.layout = Some(Arc::clone(batch.layout()));

@@ -47,8 +47,17 @@ impl IndexBatches {
             let error = Error::from_panic(panic);
             return Some(Err(Error::new(Kind::Sampler, "the sampler panicked").with_source(error)));
         }
-        out.truncate(size);
         self.given += out.len();
+        if out.len() > size || self.given > self.declared {
+            self.source = None;
+            let (declared, given) = (self.declared, self.given);
+            let message = if out.len() > size {
+                format!("the sampler gave {} indices when it was asked for {size}", out.len())
+            } else {
+                format!("the sampler has a length of {declared}, but gave {given} indices")
+            };
+            return Some(Err(Error::new(Kind::Sampler, message)));
+        }
         if out.len() < size {
             self.source = None;
             let short = out.is_empty() || self.drop_last;

@@ -137,7 +137,7 @@ fn patrol<D: Dataset + 'static>(crew: &Crew, shared: &Arc<Shared<D>>) -> Result<
     let live = shared.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let stuck = crew.patrol(shared, |epoch| live.contains(&epoch))?;
     if !stuck.is_empty() {
-        shared.warnings.once("stuck", || {
+        shared.warnings().once("stuck", || {
             format!(
                 "stuck in the data set, for an iterator that was dropped: {}; other threads have \
                  taken their place",

@@ -73,7 +73,7 @@ pub(super) fn run<D: Dataset>(mut claim: JobClaim, shared: &Shared<D>, cx: &mut 
         claim.payload().add(made);
     }
     if let Some(finished) = claim.finish() {
-        end(finished, shared, cx.worker());
+        end(finished, shared);
     }
 }
 
@@ -150,8 +150,7 @@ fn laid<'a>(job: &'a Job, columns: Option<Columns<'a>>) -> Result<(&'a Layout, C
 }
 
 /// Makes the batch of a ticket whose rows are all made, and hands it over.
-fn end<D: Dataset>(finished: JobFinished, shared: &Shared<D>, worker: Option<usize>) {
-    let mut finished = finished;
+fn end<D: Dataset>(mut finished: JobFinished, shared: &Shared<D>) {
     let grid = finished.grid.take();
     let job = finished.payload();
     let made = std::mem::take(&mut *job.made.lock().unwrap_or_else(PoisonError::into_inner));
@@ -160,7 +159,6 @@ fn end<D: Dataset>(finished: JobFinished, shared: &Shared<D>, worker: Option<usi
         indices: &job.indices,
         laid: job.layout.get().cloned().zip(grid),
         made,
-        worker,
     };
     let result = whole.finish(shared);
     finished.deliver(result);

@@ -75,12 +75,10 @@ fn write_rows<D: Dataset>(
     let error = match tried {
         Ok(()) if rows.is_complete() => return Ok(()),
         Ok(()) => {
-            let row = rows.current().map_or(0, |row| row + 1);
-            let error = Error::new(
-                ErrorKind::Dataset,
-                format!("get_many returned Ok, but wrote {row} of {} rows", indices.len()),
-            );
-            return Err((row.min(indices.len() - 1), error));
+            let (row, done) = rows.missing();
+            let rows = indices.len();
+            let message = format!("get_many returned Ok, but wrote {done} of {rows} rows");
+            return Err((row, Error::new(ErrorKind::Dataset, message)));
         }
         Err(error) => error,
     };
@@ -121,7 +119,6 @@ pub(super) struct Whole<'a> {
     /// sample was ever written in a slot.
     pub(super) laid: Option<(Arc<Layout>, Grid)>,
     pub(super) made: Made,
-    pub(super) worker: Option<usize>,
 }
 
 impl Whole<'_> {
@@ -146,8 +143,8 @@ impl Whole<'_> {
 
     #[inline(never)]
     fn sorted_out<D: Dataset>(self, shared: &Shared<D>) -> Result<Batch> {
-        let (number, worker) = (self.number, self.worker);
-        self.batch(shared).map_err(|error| error.at_batch(number).at_worker(worker))
+        let number = self.number;
+        self.batch(shared).map_err(|error| error.at_batch(number))
     }
 
     fn batch<D: Dataset>(mut self, shared: &Shared<D>) -> Result<Batch> {
@@ -194,7 +191,6 @@ impl Whole<'_> {
         }
         if in_slot != Some(lowest) {
             let layout = Layout::of_samples(lowest.clone(), self.indices.len())?;
-            shared.learned(&layout);
             shared.guess.set(&layout);
             // The memory that was laid out in vain goes first.
             self.laid = None;

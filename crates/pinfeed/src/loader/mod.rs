@@ -9,7 +9,6 @@ mod iter;
 mod job;
 mod make;
 mod shared;
-mod warnings;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -80,12 +79,9 @@ impl<D: Dataset + 'static> DataLoader<D> {
             (epoch, source, declared)
         };
         let crew = if settings.num_workers == 0 { None } else { Some(self.crew()?) };
-        let live = {
-            let mut live = shared.live.lock().unwrap_or_else(PoisonError::into_inner);
-            live.push(epoch);
-            live.len()
-        };
-        shared.memory.begin_epoch(shared.base_slots().saturating_mul(live));
+        shared.live.lock().unwrap_or_else(PoisonError::into_inner).push(epoch);
+        shared.set_base();
+        shared.memory.trim();
         let (size, drop_last) = (settings.batch_size, settings.drop_last);
         let batches = IndexBatches::new(source, declared, size, drop_last, len);
         let count = IndexBatches::count(declared, size, drop_last);
@@ -138,7 +134,7 @@ impl<D: Dataset + 'static> DataLoader<D> {
 
     /// What the loader had to say that is no error, each once.
     pub fn warnings(&self) -> Vec<String> {
-        self.shared.warnings.all()
+        self.shared.warnings().all()
     }
 
     /// What the loader's memory comes to now.

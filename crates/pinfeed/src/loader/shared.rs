@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pinfeed_mem::{Moment, PARTS, round_to_pages};
+use pinfeed_mem::{Bytes, Moment, PARTS, round_to_pages};
 
 use crate::collate::{Collate, Layout};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::loader::indices::IndexBatches;
-use crate::loader::warnings::Warnings;
 use crate::memory::Memory;
 use crate::sample::Spec;
 use crate::sampler::{Generator, Sampler};
+use crate::warnings::Warnings;
 
 /// The builder's settings, checked.
 pub(crate) struct Settings {
@@ -33,7 +33,6 @@ pub(crate) struct Shared<D> {
     pub(crate) order: Order,
     pub(crate) collate: Option<Box<dyn Collate>>,
     pub(crate) memory: Memory,
-    pub(crate) warnings: Warnings,
     /// Tickets per worker. Lowered where the base slots would not fit.
     pub(crate) prefetch: AtomicUsize,
     /// The layout of the last batch of any epoch: the guess for the next.
@@ -68,7 +67,8 @@ impl<D: Dataset> Shared<D> {
     /// Slots that a live iterator needs: its tickets, and the batch that the
     /// user has in hand; no more than it has batches.
     pub(crate) fn base_slots(&self) -> usize {
-        let slots = if self.settings.num_workers == 0 { 1 } else { self.window() + 1 };
+        let workers = self.settings.num_workers;
+        let slots = if workers == 0 { 1 } else { self.window().saturating_add(1) };
         slots.min(self.batches()).max(1)
     }
 
@@ -81,11 +81,21 @@ impl<D: Dataset> Shared<D> {
         IndexBatches::count(samples, self.settings.batch_size, self.settings.drop_last)
     }
 
+    pub(crate) fn warnings(&self) -> &Warnings {
+        self.memory.warnings()
+    }
+
+    /// Tells the pools how many slots all live iterators need.
+    pub(crate) fn set_base(&self) {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).len();
+        self.memory.set_base(self.base_slots().saturating_mul(live.max(1)));
+    }
+
     /// Lowers the read-ahead until the base slots of this layout fit the
     /// budget.
     ///
     /// # Errors
-    /// If they do not fit with the least read-ahead.
+    /// If they do not fit with the least read-ahead, which is left as it was.
     pub(crate) fn fit_budget(&self, layout: &Layout) -> Result<()> {
         if !self.memory.locks() {
             return Ok(());
@@ -96,38 +106,36 @@ impl<D: Dataset> Shared<D> {
             .fold(0usize, usize::saturating_add);
         let budget = self.memory.budget();
         let before = self.prefetch.load(Ordering::Relaxed);
-        let mut checked = budget.check(self.base_slots(), slot_bytes);
-        while checked.is_err() && self.settings.num_workers > 0 {
-            let prefetch = self.prefetch.load(Ordering::Relaxed);
-            if prefetch <= 1 {
-                break;
-            }
-            self.prefetch.store(prefetch - 1, Ordering::Relaxed);
-            checked = budget.check(self.base_slots(), slot_bytes);
-        }
-        let after = self.prefetch.load(Ordering::Relaxed);
+        let fits = |prefetch| {
+            self.prefetch.store(prefetch, Ordering::Relaxed);
+            budget.check(self.base_slots(), slot_bytes)
+        };
+        let least = if self.settings.num_workers == 0 { before } else { 1 };
+        let Some(after) = (least..=before).rev().find(|&prefetch| fits(prefetch).is_ok()) else {
+            let refused = fits(least);
+            self.prefetch.store(before, Ordering::Relaxed);
+            return Ok(refused?);
+        };
         if after < before {
-            self.warnings.once("prefetch", || {
+            self.set_base();
+            self.warnings().once("prefetch", || {
                 format!(
-                    "prefetch_factor lowered from {before} to {after}: {} slots of {} bytes are \
-                     what the budget for page-locked memory ({} bytes) holds; raise pinned_budget \
-                     or take a smaller batch_size",
+                    "prefetch_factor lowered from {before} to {after}: {} slots of {} are what the \
+                     budget for page-locked memory ({}) holds; raise pinned_budget or take a \
+                     smaller batch_size",
                     self.base_slots(),
-                    slot_bytes,
-                    budget.limit()
+                    Bytes(slot_bytes as u64),
+                    Bytes(budget.limit() as u64)
                 )
             });
         }
-        Ok(checked?)
+        Ok(())
     }
 
-    /// As [`fit_budget`](Shared::fit_budget), for a layout learned while
-    /// loading, where nothing is refused any more: what does not fit gets
-    /// ordinary memory.
+    /// The first layout is known, learned while loading: nothing is refused any
+    /// more. What does not fit gets ordinary memory, and a warning then.
     pub(crate) fn learned(&self, layout: &Layout) {
-        if let Err(error) = self.fit_budget(layout) {
-            self.warnings.once("budget", || format!("{error}; ordinary memory is used instead"));
-        }
+        let _ = self.fit_budget(layout);
     }
 }
 

@@ -143,6 +143,10 @@ impl<'a> Row<'a> {
     #[inline]
     pub fn tensor<T: Element>(&mut self, shape: &[usize]) -> Result<&mut [T]> {
         let bytes = self.tensor_bytes(T::DTYPE, shape)?;
+        if bytes.is_empty() {
+            // Of no bytes the address may be any.
+            return Ok(&mut []);
+        }
         if T::DTYPE == DType::Bool {
             // Any other byte would not be a bool.
             bytes.fill(0);
@@ -305,6 +309,8 @@ pub struct Rows<'a> {
     begun: usize,
     /// Every row was written by column.
     by_column: bool,
+    /// The first row that failed, should the data set say Ok all the same.
+    failed: Option<usize>,
     spilled: &'a mut Vec<(usize, SampleBuf)>,
 }
 
@@ -339,6 +345,7 @@ impl<'a> Rows<'a> {
             indices,
             begun: 0,
             by_column: false,
+            failed: None,
             spilled: &mut aside.spilled,
         }
     }
@@ -377,6 +384,7 @@ impl<'a> Rows<'a> {
             self.row.begin(row);
             if let Err(error) = get(index, &mut self.row, cx) {
                 self.row.abandon();
+                self.failed.get_or_insert(row);
                 return Err(error);
             }
             if !self.row.is_in_place() {
@@ -407,9 +415,10 @@ impl<'a> Rows<'a> {
         Some(self.row.columns.as_mut_slice())
     }
 
-    /// The column of samples that are one scalar, if that is the layout.
+    /// The column of samples that are one scalar, if that is the layout, and
+    /// where to tell which of them is being made.
     #[inline]
-    pub(crate) fn scalars<T: Element>(&mut self) -> Option<&mut [T]> {
+    pub(crate) fn scalars<T: Element>(&mut self) -> Option<(&mut [T], Making<'_>)> {
         let [field] = &self.row.spec?.fields[..] else { return None };
         if self.begun > 0 || field.name.is_some() || !field.kind.is_tensor(T::DTYPE, &[]) {
             return None;
@@ -419,8 +428,7 @@ impl<'a> Rows<'a> {
             column.fill(0);
         }
         let column = bytemuck::checked::try_cast_slice_mut(column).ok()?;
-        self.by_column = true;
-        Some(column)
+        Some((column, Making { begun: &mut self.begun, now: 0 }))
     }
 
     /// The row that was being written when the data set stopped.
@@ -430,13 +438,20 @@ impl<'a> Rows<'a> {
 
     /// Have all rows been written?
     pub(crate) fn is_complete(&self) -> bool {
-        self.by_column || self.begun == self.len()
+        self.failed.is_none() && (self.by_column || self.begun == self.len())
+    }
+
+    /// If not, the first that was not, and how many were written before it.
+    pub(crate) fn missing(&self) -> (usize, usize) {
+        let written = self.failed.unwrap_or(self.begun);
+        (written.min(self.len().saturating_sub(1)), written)
     }
 
     /// Goes back to where nothing was written, for another try row by row.
     pub(crate) fn restart(&mut self) {
         self.by_column = false;
         self.begun = 0;
+        self.failed = None;
         let first = self.row.first;
         self.row.texts.retain(|t| t.row < first);
         self.spilled.retain(|(row, _)| *row < first);
@@ -446,6 +461,20 @@ impl<'a> Rows<'a> {
     /// Passes over the row that failed.
     pub(crate) fn abandon_current(&mut self) {
         self.row.abandon();
+    }
+}
+
+/// Counts rows in a register, and tells the count when it is dropped: at the
+/// end, on an error, and by a panic.
+pub(crate) struct Making<'a> {
+    begun: &'a mut usize,
+    /// Rows begun.
+    pub(crate) now: usize,
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        *self.begun = self.now;
     }
 }
 

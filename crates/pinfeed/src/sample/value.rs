@@ -8,7 +8,7 @@ use crate::tensor::{Element, Tensor};
 /// A value that is a sample, or a part of one: each of its parts becomes a
 /// field, in order.
 ///
-/// Scalars, [`Tensor`]s, arrays, vectors (one dimension), strings, and tuples
+/// Scalars, [`Tensor`]s, arrays, slices and vectors (one dimension), strings, and tuples
 /// of these; structs by `#[derive(Sample)]`, whose field names are kept.
 pub trait Sample {
     /// Writes the value's fields to `row`.
@@ -51,8 +51,9 @@ macro_rules! scalars {
                 cx: &mut Context,
                 mut make: impl FnMut(usize) -> Result<Self, BoxError>,
             ) -> Result<(), BoxError> {
-                if let Some(column) = rows.scalars::<$ty>() {
+                if let Some((column, mut making)) = rows.scalars::<$ty>() {
                     for (cell, &index) in column.iter_mut().zip(indices) {
+                        making.now += 1;
                         *cell = make(index)?;
                     }
                     return Ok(());
@@ -90,9 +91,15 @@ impl<T: Element, const L: usize, const M: usize, const N: usize> Sample for [[[T
     }
 }
 
-impl<T: Element> Sample for Vec<T> {
+impl<T: Element> Sample for [T] {
     fn write(&self, row: &mut Row<'_>) -> Result<()> {
         row.put_slice(&[self.len()], self)
+    }
+}
+
+impl<T: Element> Sample for Vec<T> {
+    fn write(&self, row: &mut Row<'_>) -> Result<()> {
+        self.as_slice().write(row)
     }
 }
 

@@ -266,10 +266,15 @@ fn an_error_of_a_loader_inside() {
 
         let data = samples(10, |index, row, _| {
             if index == 7 {
-                let inner = sleeping(1, |_| Duration::from_millis(200));
+                let inner = samples(1, |_, _, cx| {
+                    while !cx.is_cancelled() {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    Err("cancelled".into())
+                });
                 let inner = DataLoader::builder(inner)
                     .num_workers(1)
-                    .timeout(Duration::from_millis(1))
+                    .timeout(Duration::from_millis(300))
                     .build()?;
                 inner.iter().collect::<Result<Vec<_>>>()?;
             }
