@@ -111,9 +111,11 @@ pub fn run(quick: bool) {
                 .build();
             let setting = format!("batch {batch_size} workers {workers}");
             let mut compare = |case: &str, ours: &dyn Fn()| {
-                let theirs = || theirs.iter().for_each(|batch| {
-                    black_box(batch.expect("a batch"));
-                });
+                let theirs = || {
+                    theirs.iter().for_each(|batch| {
+                        black_box(batch.expect("a batch"));
+                    })
+                };
                 let (ours, theirs) = in_turn(runs, ours, theirs);
                 let ns = |seconds: f64| seconds * 1e9 / batches;
                 row(case, &setting, "ns/batch", ns(ours), "dataloader-rs 0.2.0", ns(theirs));
@@ -136,9 +138,11 @@ pub fn run(quick: bool) {
         let (ours, theirs) = in_turn(
             runs,
             || drain(&ours),
-            || theirs.iter().for_each(|batch| {
-                black_box(batch.expect("a batch"));
-            }),
+            || {
+                theirs.iter().for_each(|batch| {
+                    black_box(batch.expect("a batch"));
+                })
+            },
         );
         let us = |seconds: f64| seconds * 1e6 / (HEAVY / batch_size) as f64;
         let setting = format!("batch {batch_size} workers {workers}");

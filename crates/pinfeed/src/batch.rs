@@ -279,7 +279,10 @@ impl BatchField {
 
     #[cold]
     fn is_no(&self, wanted: &str) -> Error {
-        Error::tensor(format!("a field of the batch is {}, and was asked for as {wanted}", self.what()))
+        Error::tensor(format!(
+            "a field of the batch is {}, and was asked for as {wanted}",
+            self.what()
+        ))
     }
 }
 

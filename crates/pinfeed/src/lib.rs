@@ -61,15 +61,15 @@ pub use dataset::{
     from_fn, try_from_fn,
 };
 pub use error::{BoxError, Error, Result};
-pub use half::{bf16, f16};
 #[cfg(feature = "image")]
 pub use format::ImageFolder;
+pub use half::{bf16, f16};
 pub use loader::{Builder, DataLoader, Iter};
 pub use memory::{MemoryStats, PinMemory, Unpinned};
-pub use pinfeed_mem as mem;
-pub use sample::{Field, FieldKind, FieldRef, Name, Row, Rows, Sample, SampleBuf, SampleRef, Spec};
 #[cfg(feature = "derive")]
 pub use pinfeed_derive::{FromBatch, Sample};
+pub use pinfeed_mem as mem;
+pub use sample::{Field, FieldKind, FieldRef, Name, Row, Rows, Sample, SampleBuf, SampleRef, Spec};
 pub use sampler::{Generator, Indices, RandomSampler, Sampler, SequentialSampler};
 pub use tensor::{DType, Element, Tensor};
 pub use transform::{Normalize, ToTensor};

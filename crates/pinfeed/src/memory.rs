@@ -145,7 +145,9 @@ impl Memory {
             let limit = Bytes(self.budget.limit() as u64);
             let why = match pool.refusal() {
                 Some(refusal) => refusal.to_string(),
-                None => format!("the budget for page-locked memory is {limit}; raise pinned_budget"),
+                None => {
+                    format!("the budget for page-locked memory is {limit}; raise pinned_budget")
+                }
             };
             format!("ordinary memory for a batch ({}): {why}", Bytes(bytes as u64))
         });

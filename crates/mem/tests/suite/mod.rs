@@ -17,7 +17,8 @@ use pinfeed_mem::{
 
 pub(crate) type Alloc = Arc<dyn HostAlloc>;
 
-/// Makes a test of each function of the suite, over the allocator given.
+/// Makes a test of each function of the suite, over the allocator given, if
+/// there is one. What comes with it is held as long as the test runs.
 macro_rules! suite {
     ($module:ident, $alloc:expr, $($name:ident),* $(,)?) => {
         mod $module {
@@ -25,7 +26,7 @@ macro_rules! suite {
             $(
                 #[test]
                 fn $name() {
-                    if let Some(alloc) = $alloc {
+                    if let Some((alloc, _turn)) = $alloc {
                         suite::$name(&alloc);
                     }
                 }

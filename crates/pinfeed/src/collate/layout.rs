@@ -39,7 +39,9 @@ impl Layout {
         let plan = Plan::new(rows, row_bytes).ok_or_else(|| {
             Error::new(
                 ErrorKind::Memory,
-                format!("a batch of {rows} samples of {spec:?} has more bytes than memory can hold"),
+                format!(
+                    "a batch of {rows} samples of {spec:?} has more bytes than memory can hold"
+                ),
             )
             .with_hint("take a smaller batch_size")
         })?;

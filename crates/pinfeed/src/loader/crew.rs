@@ -63,14 +63,19 @@ impl Crew {
         &self.queue
     }
 
-    fn spawn<D: Dataset + 'static>(&self, number: usize, shared: &Arc<Shared<D>>) -> Result<Worker> {
+    fn spawn<D: Dataset + 'static>(
+        &self,
+        number: usize,
+        shared: &Arc<Shared<D>>,
+    ) -> Result<Worker> {
         let status = Arc::new(Status {
             epoch: AtomicU64::new(IDLE),
             ticket: AtomicU64::new(0),
             index: Arc::default(),
         });
         let leave = Arc::new(AtomicBool::new(false));
-        let worker = Worker { status: Arc::clone(&status), leave: Arc::clone(&leave), seen: (IDLE, 0, 0) };
+        let worker =
+            Worker { status: Arc::clone(&status), leave: Arc::clone(&leave), seen: (IDLE, 0, 0) };
         let queue = self.queue.clone();
         let shared = Arc::clone(shared);
         thread::Builder::new()

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::make::{Made, Whole, make_rows, place};
 use super::indices::IndexBatches;
+use super::make::{Made, Whole, make_rows, place};
 use super::shared::Shared;
 use crate::batch::Batch;
 use crate::collate::Layout;
@@ -43,9 +43,8 @@ impl Direct {
         let number = self.number;
         self.number += 1;
         self.cx.serve(epoch, shared.settings.seed);
-        let batch = drawn
-            .map_err(|error| error.at_batch(number))
-            .and_then(|()| self.make(shared, number));
+        let batch =
+            drawn.map_err(|error| error.at_batch(number)).and_then(|()| self.make(shared, number));
         Some(batch)
     }
 

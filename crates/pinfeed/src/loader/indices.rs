@@ -26,7 +26,14 @@ impl IndexBatches {
         drop_last: bool,
         dataset_len: usize,
     ) -> Self {
-        IndexBatches { source: Some(source), batch_size, drop_last, dataset_len, declared, given: 0 }
+        IndexBatches {
+            source: Some(source),
+            batch_size,
+            drop_last,
+            dataset_len,
+            declared,
+            given: 0,
+        }
     }
 
     /// How many batches the epoch has.

@@ -152,17 +152,19 @@ fn patrol<D: Dataset + 'static>(crew: &Crew, shared: &Arc<Shared<D>>) -> Result<
 /// order it is any.
 fn timed_out(crew: &Crew, epoch: u64, number: Option<u64>, timeout: Duration) -> Error {
     let busy = crew.busy_with(epoch, number);
-    let who: Vec<String> =
-        busy.iter().map(|(worker, index)| format!("worker {worker} is in sample {index}")).collect();
+    let who: Vec<String> = busy
+        .iter()
+        .map(|(worker, index)| format!("worker {worker} is in sample {index}"))
+        .collect();
     let who = match who.is_empty() {
         true => "no worker has come to it".to_owned(),
         false => who.join(", "),
     };
-    let mut error = Error::new(
-        Kind::Timeout,
-        format!("the batch was not ready within {timeout:?}: {who}"),
-    )
-    .with_hint("next() waits for the same batch again; raise `timeout` if samples take this long");
+    let mut error =
+        Error::new(Kind::Timeout, format!("the batch was not ready within {timeout:?}: {who}"))
+            .with_hint(
+                "next() waits for the same batch again; raise `timeout` if samples take this long",
+            );
     if let Some(number) = number {
         error = error.at_batch(number);
     }

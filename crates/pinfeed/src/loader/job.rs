@@ -122,7 +122,11 @@ fn rows_of<D: Dataset>(
 
 /// Has the ticket laid out, if a layout is known or `first` shows one. Says
 /// whether it is.
-fn lay<D: Dataset>(claim: &mut JobClaim, shared: &Shared<D>, first: Option<&SampleBuf>) -> Result<bool> {
+fn lay<D: Dataset>(
+    claim: &mut JobClaim,
+    shared: &Shared<D>,
+    first: Option<&SampleBuf>,
+) -> Result<bool> {
     if claim.is_laid() {
         return Ok(true);
     }

@@ -89,9 +89,7 @@ fn write_rows<D: Dataset>(
     // A column was being filled. Which sample is to blame is found out one by
     // one; should none fail now, the batch is whole.
     rows.restart();
-    let again = caught(|| {
-        rows.each(indices, cx, |index, row, cx| dataset.get(index, row, cx))
-    });
+    let again = caught(|| rows.each(indices, cx, |index, row, cx| dataset.get(index, row, cx)));
     match again {
         Ok(()) => Ok(()),
         Err(error) => {
@@ -127,16 +125,16 @@ impl Whole<'_> {
     pub(super) fn finish<D: Dataset>(self, shared: &Shared<D>) -> Result<Batch> {
         // Mostly every sample is where it belongs, and nothing lies beside.
         match self.laid {
-            Some((layout, grid)) if self.made.is_empty() && shared.collate.is_none() => Ok(
-                Batch::new(
+            Some((layout, grid)) if self.made.is_empty() && shared.collate.is_none() => {
+                Ok(Batch::new(
                     self.number,
                     self.indices.len(),
                     layout,
                     grid.seal(),
                     Vec::new(),
                     &shared.memory,
-                ),
-            ),
+                ))
+            }
             laid => Whole { laid, ..self }.sorted_out(shared),
         }
     }
@@ -161,14 +159,7 @@ impl Whole<'_> {
             return Err(Error::new(ErrorKind::Collate, "no sample was made"));
         };
         let texts = texts(&layout.spec, self.indices.len(), self.made.aside);
-        Ok(Batch::new(
-            self.number,
-            self.indices.len(),
-            layout,
-            grid.seal(),
-            texts,
-            &shared.memory,
-        ))
+        Ok(Batch::new(self.number, self.indices.len(), layout, grid.seal(), texts, &shared.memory))
     }
 
     /// Some samples did not have the layout of the slot. The lowest sample
@@ -212,9 +203,8 @@ impl Whole<'_> {
         spilled.sort_unstable_by_key(|(row, _)| *row);
         let samples: Vec<SampleBuf> = spilled.into_iter().map(|(_, sample)| sample).collect();
         let mut batch = BatchMut::new(&shared.memory);
-        caught(|| collate.collate(&samples, &mut batch)).map_err(|error| {
-            if error.is_panic() { error } else { error.into_collate() }
-        })?;
+        caught(|| collate.collate(&samples, &mut batch))
+            .map_err(|error| if error.is_panic() { error } else { error.into_collate() })?;
         let made = batch.finish()?;
         Ok(Batch::new(
             self.number,

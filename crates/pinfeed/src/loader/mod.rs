@@ -151,11 +151,7 @@ impl<D: Dataset + 'static> DataLoader<D> {
 
 impl Order {
     /// One epoch's indices, and how many there are.
-    fn indices(
-        &self,
-        len: usize,
-        generator: &mut Generator,
-    ) -> Result<(Box<dyn Indices>, usize)> {
+    fn indices(&self, len: usize, generator: &mut Generator) -> Result<(Box<dyn Indices>, usize)> {
         let sampled = catch_unwind(AssertUnwindSafe(|| match self {
             Order::Sequential => (SequentialSampler::new(len).indices(generator), len),
             Order::Shuffled => (RandomSampler::new(len).indices(generator), len),

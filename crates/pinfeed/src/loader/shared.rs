@@ -60,15 +60,22 @@ pub(crate) struct Epochs {
 impl<D: Dataset> Shared<D> {
     /// The most tickets that are issued and not handed over.
     pub(crate) fn window(&self) -> usize {
-        let workers = self.settings.num_workers;
-        self.prefetch.load(Ordering::Relaxed).saturating_mul(workers).max(1)
+        self.window_for(self.prefetch.load(Ordering::Relaxed))
+    }
+
+    fn window_for(&self, prefetch: usize) -> usize {
+        prefetch.saturating_mul(self.settings.num_workers).max(1)
     }
 
     /// Slots that a live iterator needs: its tickets, and the batch that the
     /// user has in hand; no more than it has batches.
     pub(crate) fn base_slots(&self) -> usize {
+        self.slots_for(self.prefetch.load(Ordering::Relaxed))
+    }
+
+    fn slots_for(&self, prefetch: usize) -> usize {
         let workers = self.settings.num_workers;
-        let slots = if workers == 0 { 1 } else { self.window().saturating_add(1) };
+        let slots = if workers == 0 { 1 } else { self.window_for(prefetch).saturating_add(1) };
         slots.min(self.batches()).max(1)
     }
 
@@ -105,30 +112,26 @@ impl<D: Dataset> Shared<D> {
             .map(|&part| round_to_pages(layout.plan.bytes(part)))
             .fold(0usize, usize::saturating_add);
         let budget = self.memory.budget();
-        let before = self.prefetch.load(Ordering::Relaxed);
-        let fits = |prefetch| {
-            self.prefetch.store(prefetch, Ordering::Relaxed);
-            budget.check(self.base_slots(), slot_bytes)
-        };
-        let least = if self.settings.num_workers == 0 { before } else { 1 };
-        let Some(after) = (least..=before).rev().find(|&prefetch| fits(prefetch).is_ok()) else {
-            let refused = fits(least);
-            self.prefetch.store(before, Ordering::Relaxed);
-            return Ok(refused?);
-        };
-        if after < before {
-            self.set_base();
-            self.warnings().once("prefetch", || {
-                format!(
-                    "prefetch_factor lowered from {before} to {after}: {} slots of {} are what the \
-                     budget for page-locked memory ({}) holds; raise pinned_budget or take a \
-                     smaller batch_size",
-                    self.base_slots(),
-                    Bytes(slot_bytes as u64),
-                    Bytes(budget.limit() as u64)
-                )
-            });
+        if budget.check(self.base_slots(), slot_bytes).is_ok() {
+            return Ok(());
         }
+        // Slots of some bytes, or they would fit.
+        let workers = self.settings.num_workers;
+        let most = (budget.limit() / slot_bytes).saturating_sub(1).checked_div(workers);
+        let after = most.unwrap_or(1).max(1);
+        budget.check(self.slots_for(after), slot_bytes)?;
+        let before = self.prefetch.swap(after, Ordering::Relaxed);
+        self.set_base();
+        self.warnings().once("prefetch", || {
+            format!(
+                "prefetch_factor lowered from {before} to {after}: {} slots of {} are what the \
+                 budget for page-locked memory ({}) holds; raise pinned_budget or take a smaller \
+                 batch_size",
+                self.base_slots(),
+                Bytes(slot_bytes as u64),
+                Bytes(budget.limit() as u64)
+            )
+        });
         Ok(())
     }
 

@@ -106,7 +106,10 @@ pub struct SampleRef<'a>(Source<'a>);
 enum Source<'a> {
     Buf(&'a SampleBuf),
     /// Row `index` of each tensor, which has one (the maker checks).
-    Rows { tensors: &'a [Tensor], index: usize },
+    Rows {
+        tensors: &'a [Tensor],
+        index: usize,
+    },
 }
 
 impl<'a> SampleRef<'a> {

@@ -130,9 +130,10 @@ impl<'a> Row<'a> {
     #[inline]
     fn fits(&self, dtype: DType, shape: &[usize]) -> bool {
         self.in_slot
-            && self.spec.and_then(|s| s.fields.get(self.field)).is_some_and(|field| {
-                field.kind.is_tensor(dtype, shape) && field.name == self.name
-            })
+            && self
+                .spec
+                .and_then(|s| s.fields.get(self.field))
+                .is_some_and(|field| field.kind.is_tensor(dtype, shape) && field.name == self.name)
     }
 
     /// The next field: a tensor of `T` of this shape, in row-major order, to be

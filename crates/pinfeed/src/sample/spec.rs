@@ -120,7 +120,9 @@ impl Kind {
 
 #[cold]
 pub(crate) fn too_large(dtype: DType, shape: &[usize]) -> Error {
-    Error::tensor(format!("a {dtype} tensor of shape {shape:?} has more bytes than memory can hold"))
+    Error::tensor(format!(
+        "a {dtype} tensor of shape {shape:?} has more bytes than memory can hold"
+    ))
 }
 
 impl Field {

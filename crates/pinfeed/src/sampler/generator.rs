@@ -23,8 +23,7 @@ impl Generator {
         state[0] = seed as u32;
         for i in 1..N {
             let before = state[i - 1];
-            state[i] =
-                (before ^ (before >> 30)).wrapping_mul(1_812_433_253).wrapping_add(i as u32);
+            state[i] = (before ^ (before >> 30)).wrapping_mul(1_812_433_253).wrapping_add(i as u32);
         }
         Generator { state, next: N }
     }
