@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::hint;
 use std::mem;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,9 +36,27 @@ const CHUNK: usize = 256;
 /// Waking a thread costs about this much, so that tickets with less work than
 /// that are worth it only several at a time.
 const WAKE_NS: usize = 5_000;
-/// How often a thread looks again before it sleeps. Each time it lets another
-/// thread run.
-const LOOKS: usize = if cfg!(loom) { 0 } else { 20 };
+/// How often a thread looks again before it sleeps: first without letting go
+/// of its CPU, then letting others run each time.
+const SPINS: usize = if cfg!(loom) { 0 } else { 64 };
+const YIELDS: usize = if cfg!(loom) { 0 } else { 16 };
+
+/// Looks out for something that may come very soon: to sleep and be woken costs
+/// more than a small batch does. Comes back when it is there, or not.
+fn look_out(is_there: impl Fn() -> bool) {
+    for _ in 0..SPINS {
+        if is_there() {
+            return;
+        }
+        hint::spin_loop();
+    }
+    for _ in 0..YIELDS {
+        if is_there() {
+            return;
+        }
+        thread::yield_now();
+    }
+}
 
 /// Tickets of several lanes, waiting for workers. Clones are the same queue.
 ///
@@ -66,6 +85,8 @@ struct State<T, R> {
     turn: usize,
     /// Workers waiting on `work`.
     idle: usize,
+    /// Does a worker look out for tickets without waiting? One is enough.
+    looking: bool,
     closed: bool,
     /// Times a worker found no ticket and had to wait.
     waits: u64,
@@ -118,6 +139,7 @@ impl<T, R> Queue<T, R> {
                 lanes: Vec::new(),
                 turn: 0,
                 idle: 0,
+                looking: false,
                 closed: false,
                 waits: 0,
             }),
@@ -139,7 +161,7 @@ impl<T, R> Queue<T, R> {
             return None;
         }
         let mut state = lock(&self.0.state);
-        let mut looks = 0;
+        let mut looked = false;
         loop {
             if leave.load(Ordering::Relaxed) {
                 // This worker may be the one that was woken for a ticket.
@@ -160,19 +182,15 @@ impl<T, R> Queue<T, R> {
             if state.closed {
                 return None;
             }
-            if looks < LOOKS {
-                // Not asleep yet: another ticket may come soon, and to be woken
-                // costs more than it does.
+            if !mem::replace(&mut looked, true) && !state.looking {
+                state.looking = true;
                 drop(state);
-                while looks < LOOKS && self.0.pending.load(Ordering::Relaxed) == 0 {
-                    looks += 1;
-                    thread::yield_now();
-                }
-                looks += 1;
+                look_out(|| self.0.pending.load(Ordering::Relaxed) > 0);
                 state = lock(&self.0.state);
+                state.looking = false;
                 continue;
             }
-            looks = 0;
+            looked = false;
             state.idle += 1;
             state.waits += 1;
             state = self.0.work.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -206,8 +224,8 @@ impl<T, R> Queue<T, R> {
         if self.is_here() { lock(&self.0.state).waits } else { 0 }
     }
 
-    /// What so many rows took to make: sets how many are worth a claim. Need
-    /// not be told of every claim.
+    /// What so many rows took to make: sets how many are worth a claim, and
+    /// what is light. Need not be told of every claim.
     pub fn took(&self, rows: usize, time: Duration) {
         let cost = time.as_nanos() * 16 / rows.max(1) as u128;
         let cost = usize::try_from(cost).unwrap_or(usize::MAX).clamp(1, usize::MAX >> 8);
@@ -215,11 +233,6 @@ impl<T, R> Queue<T, R> {
         // Races lose a figure, which does not matter.
         let after = if before == 0 { cost } else { before - before / 4 + cost / 4 };
         self.0.row_cost.store(after.max(1), Ordering::Relaxed);
-    }
-
-    /// Does a claim of so many rows seem too short to be timed each time?
-    pub fn is_short(&self, rows: usize) -> bool {
-        self.0.work_ns(rows).is_some_and(|ns| ns < CHUNK_NS / 2)
     }
 
     /// Is this the process that the queue was made in?
@@ -395,18 +408,17 @@ impl<T, R> Lane<T, R> {
         if let Some(lane) = state.lanes.iter_mut().find(|lane| Arc::ptr_eq(&lane.desk, desk)) {
             lane.tickets.push_back(ticket);
         }
-        let pending = queue.pending.fetch_add(1, Ordering::Relaxed) + 1;
+        queue.pending.fetch_add(1, Ordering::Relaxed);
         let idle = state.idle;
         drop(state);
-        // Light tickets wait for company: until they are half of what is on its
-        // way, or the lane's owner runs out of results (`next`).
-        if idle > 0 && (!self.is_light(rows) || 2 * pending >= self.outstanding) {
+        // One, which wakes the next if there is enough to do.
+        if idle > 0 {
             queue.work.notify_one();
         }
     }
 
-    /// Is a ticket of so many rows less work than waking a thread for it? Then
-    /// it is better to issue several at a time.
+    /// Are so many rows less work than waking a thread for them? Then it is
+    /// better to put the rows of several batches into one ticket.
     pub fn is_light(&self, rows: usize) -> bool {
         self.queue.0.work_ns(rows).is_some_and(|ns| ns < WAKE_NS)
     }
@@ -449,17 +461,7 @@ impl<T, R> Lane<T, R> {
         if lock(&desk.results).take(desk, &mut self.taken) {
             return true;
         }
-        // Workers may sleep on light tickets.
-        let queue = &self.queue.0;
-        if queue.pending.load(Ordering::Relaxed) > 0 && lock(&queue.state).idle > 0 {
-            queue.work.notify_one();
-        }
-        for _ in 0..LOOKS {
-            if desk.there.load(Ordering::Relaxed) {
-                break;
-            }
-            thread::yield_now();
-        }
+        look_out(|| desk.there.load(Ordering::Relaxed));
         let mut results = lock(&desk.results);
         // The clock is read only when there is something to wait for. None:
         // for ever, also if that long is more than it can say.

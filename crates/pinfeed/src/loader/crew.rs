@@ -3,20 +3,18 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use pinfeed_mem::Queue;
-
-use super::job::{self, Job};
+use super::job::{self, JobQueue};
+use super::maker::Maker;
 use super::shared::Shared;
-use crate::batch::Batch;
 use crate::dataset::{Context, Dataset};
 use crate::error::{Error, Kind, Result};
 
 /// Threads that take rows from a queue. Dropping the crew closes the queue and
 /// joins nobody: each thread leaves at its next sample.
 pub(super) struct Crew {
-    queue: Queue<Job, Result<Batch>>,
+    queue: JobQueue,
     workers: Mutex<Vec<Worker>>,
 }
 
@@ -32,8 +30,9 @@ struct Worker {
 /// lock; what is read may be a moment old, which a message can bear.
 #[derive(Debug)]
 pub(super) struct Status {
-    /// The epoch of the ticket it has rows of; `IDLE` if it has none.
+    /// The epoch of the batch it has rows of; `IDLE` if it has none.
     epoch: AtomicU64,
+    /// The batch's number.
     ticket: AtomicU64,
     /// The index it is at.
     index: Arc<AtomicUsize>,
@@ -41,7 +40,8 @@ pub(super) struct Status {
 
 const IDLE: u64 = u64::MAX;
 
-/// Of short claims, one in so many is timed.
+/// Of claims this short, one in so many is timed.
+const SHORT: Duration = Duration::from_micros(10);
 const TIMED: u32 = 16;
 
 impl Crew {
@@ -51,7 +51,7 @@ impl Crew {
     /// If the system starts no more threads.
     pub(super) fn start<D: Dataset + 'static>(shared: &Arc<Shared<D>>) -> Result<Arc<Self>> {
         let count = shared.settings.num_workers;
-        let crew = Crew { queue: Queue::new(count), workers: Mutex::default() };
+        let crew = Crew { queue: JobQueue::new(count), workers: Mutex::default() };
         let workers: Result<Vec<Worker>> =
             (0..count).map(|number| crew.spawn(number, shared)).collect();
         // An error drops the crew: the threads already started go home.
@@ -59,7 +59,7 @@ impl Crew {
         Ok(Arc::new(crew))
     }
 
-    pub(super) fn queue(&self) -> &Queue<Job, Result<Batch>> {
+    pub(super) fn queue(&self) -> &JobQueue {
         &self.queue
     }
 
@@ -81,18 +81,21 @@ impl Crew {
         thread::Builder::new()
             .name(format!("pinfeed-{number}"))
             .spawn(move || {
-                let mut cx = Context::new(Some(number), Arc::clone(&status.index));
+                let cx = Context::new(Some(number), Arc::clone(&status.index));
+                let mut maker = Maker::new(cx);
                 let mut claims = 0u32;
+                let mut short = false;
                 while let Some(claim) = queue.claim(&leave) {
-                    status.ticket.store(claim.number(), Ordering::Relaxed);
+                    status.ticket.store(claim.payload().number, Ordering::Relaxed);
                     status.epoch.store(claim.payload().epoch, Ordering::Relaxed);
                     // Reading the clock takes as long as a small batch.
-                    let rows = claim.rows().len();
-                    let timed = claims.is_multiple_of(TIMED) || !queue.is_short(rows);
+                    let timed = !short || claims.is_multiple_of(TIMED);
                     let begun = timed.then(Instant::now);
-                    job::run(claim, &shared, &mut cx);
+                    let samples = job::run(claim, &shared, &mut maker);
                     if let Some(begun) = begun {
-                        queue.took(rows, begun.elapsed());
+                        let took = begun.elapsed();
+                        queue.took(samples, took);
+                        short = took < SHORT;
                     }
                     claims = claims.wrapping_add(1);
                     status.epoch.store(IDLE, Ordering::Relaxed);
@@ -131,7 +134,7 @@ impl Crew {
         Ok(stuck)
     }
 
-    /// Who has rows of this ticket (of any, if `None`), and where they are.
+    /// Who has rows of this batch (of any, if `None`), and where they are.
     pub(super) fn busy_with(&self, epoch: u64, ticket: Option<u64>) -> Vec<(usize, usize)> {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         let at = workers.iter().map(|worker| worker.status.seen()).enumerate();

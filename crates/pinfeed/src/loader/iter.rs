@@ -1,15 +1,16 @@
 //! One pass over the data.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use pinfeed_mem::{Lane, Next};
+use pinfeed_mem::Next;
 
 use super::crew::Crew;
 use super::direct::Direct;
 use super::indices::IndexBatches;
-use super::job::Job;
+use super::job::{Job, JobLane, Outcome};
 use super::shared::Shared;
 use crate::batch::Batch;
 use crate::dataset::Dataset;
@@ -29,7 +30,12 @@ pub struct Iter<D: Dataset + 'static> {
     epoch: u64,
     /// Batches still to be handed over.
     left: usize,
+    /// Batches issued, and of these, handed over.
+    issued: u64,
+    given: u64,
     batches: IndexBatches,
+    /// Batches of a bundle, made and not yet handed over.
+    ready: VecDeque<Result<Batch>>,
     mode: Mode,
     /// What kept the epoch from beginning; the first `next` gives it.
     failed: Option<Error>,
@@ -39,7 +45,7 @@ enum Mode {
     /// The caller of `next` makes the batch.
     Direct(Direct),
     Workers {
-        lane: Lane<Job, Result<Batch>>,
+        lane: JobLane,
         crew: Arc<Crew>,
     },
     /// Nothing comes any more.
@@ -56,12 +62,22 @@ impl<D: Dataset + 'static> Iter<D> {
     ) -> Self {
         let mode = match crew {
             Some(crew) => {
-                let lane = Lane::new(crew.queue(), shared.settings.in_order);
+                let lane = JobLane::new(crew.queue(), shared.settings.in_order);
                 Mode::Workers { lane, crew }
             }
             None => Mode::Direct(Direct::default()),
         };
-        let mut iter = Iter { shared, epoch, left: count, batches, mode, failed: None };
+        let mut iter = Iter {
+            shared,
+            epoch,
+            left: count,
+            issued: 0,
+            given: 0,
+            batches,
+            ready: VecDeque::new(),
+            mode,
+            failed: None,
+        };
         iter.read_ahead();
         iter
     }
@@ -69,8 +85,17 @@ impl<D: Dataset + 'static> Iter<D> {
     /// An iterator that gives this error, and ends.
     pub(super) fn failing(shared: Arc<Shared<D>>, error: Error) -> Self {
         let batches = IndexBatches::new(Box::new(0..0), 0, 1, false, 0);
-        let (epoch, failed) = (u64::MAX, Some(error));
-        Iter { shared, epoch, left: 1, batches, mode: Mode::Over, failed }
+        Iter {
+            shared,
+            epoch: u64::MAX,
+            left: 1,
+            issued: 0,
+            given: 0,
+            batches,
+            ready: VecDeque::new(),
+            mode: Mode::Over,
+            failed: Some(error),
+        }
     }
 
     /// The epoch's number, from 0: how many iterators the loader made before.
@@ -81,24 +106,79 @@ impl<D: Dataset + 'static> Iter<D> {
     /// Issues tickets up to the window. With no workers there is none.
     fn read_ahead(&mut self) {
         let Mode::Workers { lane, .. } = &mut self.mode else { return };
+        let settings = &self.shared.settings;
         let window = self.shared.window();
-        let room = window.saturating_sub(lane.outstanding());
-        if room < window / 2 && lane.is_light(self.shared.settings.batch_size) {
+        let ahead = usize::try_from(self.issued - self.given).unwrap_or(usize::MAX);
+        let mut room = window.saturating_sub(ahead);
+        // A bundle comes back as a whole: not where it is said who is late, or
+        // where each batch is wanted as soon as it is made.
+        let bundles = settings.timeout.is_none() && settings.in_order;
+        if bundles && lane.is_light(settings.batch_size) {
+            if room >= window.div_ceil(2) {
+                self.issue_bundle(room);
+            }
             return;
         }
-        while lane.outstanding() < window {
+        while room > 0 {
             let mut indices = Vec::new();
-            match self.batches.next(&mut indices) {
+            let (epoch, number) = (self.epoch, self.issued);
+            let job = match self.batches.next(&mut indices) {
                 None => return,
-                Some(Ok(())) => lane.issue(indices.len(), Job::new(self.epoch, indices)),
-                Some(Err(error)) => lane.issue(1, Job::failed(self.epoch, error)),
+                Some(Ok(())) => Job::new(epoch, number, indices),
+                Some(Err(error)) => Job::failed(epoch, number, error),
+            };
+            lane.issue(job.rows(), job);
+            self.issued += 1;
+            room -= 1;
+        }
+    }
+
+    /// Issues up to `most` batches as one ticket.
+    fn issue_bundle(&mut self, most: usize) {
+        let Mode::Workers { lane, .. } = &mut self.mode else { return };
+        let size = self.shared.settings.batch_size;
+        let (epoch, number) = (self.epoch, self.issued);
+        let mut indices = Vec::with_capacity(most.saturating_mul(size).min(1 << 16));
+        let mut next = Vec::new();
+        let mut refused = None;
+        for _ in 0..most {
+            match self.batches.next(&mut next) {
+                None => break,
+                Some(Ok(())) => indices.extend_from_slice(&next),
+                Some(Err(error)) => {
+                    refused = Some(error);
+                    break;
+                }
             }
+            self.issued += 1;
+        }
+        if !indices.is_empty() {
+            let job = Job::bundle(epoch, number, indices, size);
+            lane.issue(job.rows(), job);
+        }
+        if let Some(error) = refused {
+            let job = Job::failed(epoch, self.issued, error);
+            lane.issue(job.rows(), job);
+            self.issued += 1;
         }
     }
 
     /// Waits for the workers' next result.
     fn wait(&mut self) -> Option<Result<Batch>> {
+        if let Some(batch) = self.ready.pop_front() {
+            return Some(batch);
+        }
         self.read_ahead();
+        match self.wait_for_ticket()? {
+            Outcome::One(batch) => Some(batch),
+            Outcome::Bundle(batches) => {
+                self.ready.extend(batches);
+                self.ready.pop_front()
+            }
+        }
+    }
+
+    fn wait_for_ticket(&mut self) -> Option<Outcome> {
         let Mode::Workers { lane, crew } = &mut self.mode else { return None };
         let timeout = self.shared.settings.timeout;
         let patrols = self.shared.settings.persistent_workers;
@@ -120,12 +200,11 @@ impl<D: Dataset + 'static> Iter<D> {
             }
             let since = *begun.get_or_insert_with(|| Instant::now() - slice);
             if let Some(timeout) = timeout.filter(|&timeout| since.elapsed() >= timeout) {
-                let number = lane.issued() - lane.outstanding() as u64;
-                let number = Some(number).filter(|_| self.shared.settings.in_order);
-                return Some(Err(timed_out(crew, self.epoch, number, timeout)));
+                let number = Some(self.given).filter(|_| self.shared.settings.in_order);
+                return Some(Outcome::One(Err(timed_out(crew, self.epoch, number, timeout))));
             }
-            if patrols && let Err(error) = patrol(crew, &self.shared) {
-                return Some(Err(error));
+            if patrols {
+                patrol(crew, &self.shared);
             }
         }
     }
@@ -133,19 +212,21 @@ impl<D: Dataset + 'static> Iter<D> {
 
 /// Replaces workers stuck in the samples of an iterator that is gone, and says
 /// so.
-fn patrol<D: Dataset + 'static>(crew: &Crew, shared: &Arc<Shared<D>>) -> Result<()> {
+fn patrol<D: Dataset + 'static>(crew: &Crew, shared: &Arc<Shared<D>>) {
     let live = shared.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let stuck = crew.patrol(shared, |epoch| live.contains(&epoch))?;
-    if !stuck.is_empty() {
-        shared.warnings().once("stuck", || {
+    match crew.patrol(shared, |epoch| live.contains(&epoch)) {
+        Ok(stuck) if stuck.is_empty() => {}
+        Ok(stuck) => shared.warnings().once("stuck", || {
             format!(
                 "stuck in the data set, for an iterator that was dropped: {}; other threads have \
                  taken their place",
                 stuck.join(", ")
             )
-        });
+        }),
+        Err(error) => shared.warnings().once("thread", || {
+            format!("a worker is stuck for an iterator that was dropped, and {error}")
+        }),
     }
-    Ok(())
 }
 
 /// The error that names who is late. `number` is the batch waited for; without
@@ -205,7 +286,10 @@ impl<D: Dataset + 'static> Iterator for Iter<D> {
             }
             // The same batch is still to come.
             Some(Err(error)) if error.is_timeout() => {}
-            Some(_) => self.left = self.left.saturating_sub(1),
+            Some(_) => {
+                self.left = self.left.saturating_sub(1);
+                self.given += 1;
+            }
         }
         result
     }

@@ -1,11 +1,13 @@
-//! A ticket's payload: one batch on its way through the workers.
+//! A ticket's payload: a batch on its way through the workers, or several
+//! small ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use pinfeed_mem::{Claim, Finished};
+use pinfeed_mem::{Claim, Finished, Lane, Queue};
 
 use super::make::{Made, Whole, make_rows, place};
+use super::maker::Maker;
 use super::shared::Shared;
 use crate::batch::Batch;
 use crate::collate::Layout;
@@ -13,10 +15,16 @@ use crate::dataset::{Context, Dataset};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::sample::{Columns, SampleBuf};
 
-/// One batch to be made.
+/// What a ticket is issued with: one batch to be made, or a bundle of them.
 pub(super) struct Job {
     pub(super) epoch: u64,
-    pub(super) indices: Vec<usize>,
+    /// The number of the (first) batch.
+    pub(super) number: u64,
+    indices: Vec<usize>,
+    /// Batches of so many samples, so small that handing over each by itself
+    /// would cost more than making it: one thread makes them all. The ticket
+    /// then has one row, and the fields below are not used.
+    bundle: Option<usize>,
     /// The layout its slots were laid out for, once they are.
     layout: OnceLock<Arc<Layout>>,
     /// The lowest row that failed so far: later ones need not be made.
@@ -26,26 +34,46 @@ pub(super) struct Job {
     made: Mutex<Made>,
 }
 
-pub(super) type JobClaim = Claim<Job, Result<Batch>>;
-type JobFinished = Finished<Job, Result<Batch>>;
+/// What a ticket comes back with.
+pub(super) enum Outcome {
+    One(Result<Batch>),
+    Bundle(Vec<Result<Batch>>),
+}
+
+pub(super) type JobQueue = Queue<Job, Outcome>;
+pub(super) type JobLane = Lane<Job, Outcome>;
+pub(super) type JobClaim = Claim<Job, Outcome>;
+type JobFinished = Finished<Job, Outcome>;
 
 impl Job {
-    pub(super) fn new(epoch: u64, indices: Vec<usize>) -> Self {
+    pub(super) fn new(epoch: u64, number: u64, indices: Vec<usize>) -> Self {
         Job {
             epoch,
+            number,
             indices,
+            bundle: None,
             layout: OnceLock::new(),
             failed: AtomicUsize::new(usize::MAX),
             made: Mutex::default(),
         }
     }
 
-    /// A ticket whose batch can not be made: its error comes at its turn.
-    pub(super) fn failed(epoch: u64, error: Error) -> Self {
-        let job = Self::new(epoch, Vec::new());
+    /// Several batches, each of `batch_size` samples but for the last.
+    pub(super) fn bundle(epoch: u64, number: u64, indices: Vec<usize>, batch_size: usize) -> Self {
+        Job { bundle: Some(batch_size), ..Self::new(epoch, number, indices) }
+    }
+
+    /// A batch that can not be made: its error comes at its turn.
+    pub(super) fn failed(epoch: u64, number: u64, error: Error) -> Self {
+        let job = Self::new(epoch, number, Vec::new());
         job.failed.store(0, Ordering::Relaxed);
         job.add(Made { failure: Some((0, error)), ..Made::default() });
         job
+    }
+
+    /// The rows of its ticket.
+    pub(super) fn rows(&self) -> usize {
+        if self.bundle.is_some() { 1 } else { self.indices.len() }
     }
 
     fn add(&self, made: Made) {
@@ -59,15 +87,25 @@ impl Job {
     }
 }
 
-/// Makes the rows of a claim; with the last of a ticket, its batch.
-pub(super) fn run<D: Dataset>(mut claim: JobClaim, shared: &Shared<D>, cx: &mut Context) {
-    let mut made = Made::default();
+/// Does the work of a claim; with the last of a ticket, hands over what it
+/// comes to. Returns how many samples that were.
+pub(super) fn run<D: Dataset>(mut claim: JobClaim, shared: &Shared<D>, maker: &mut Maker) -> usize {
+    let job = claim.payload();
+    maker.cx.serve(job.epoch, shared.settings.seed);
+    maker.cx.watch(claim.cancelled());
+    if let Some(batch_size) = job.bundle {
+        let samples = job.indices.len();
+        let batches = bundle(job, batch_size, shared, maker);
+        if let Some(finished) = claim.finish() {
+            finished.deliver(Outcome::Bundle(batches));
+        }
+        return samples;
+    }
     let rows = claim.rows();
-    cx.serve(claim.payload().epoch, shared.settings.seed);
-    cx.watch(claim.cancelled());
     // Rows are claimed in order, so every row below one that failed is made.
-    if claim.payload().failed.load(Ordering::Relaxed) > rows.start && !cx.is_cancelled() {
-        if let Err(error) = rows_of(&mut claim, shared, cx, &mut made) {
+    if job.failed.load(Ordering::Relaxed) > rows.start && !maker.cx.is_cancelled() {
+        let mut made = Made::default();
+        if let Err(error) = rows_of(&mut claim, shared, &mut maker.cx, &mut made) {
             made.fail(rows.start, error);
         }
         claim.payload().add(made);
@@ -75,6 +113,25 @@ pub(super) fn run<D: Dataset>(mut claim: JobClaim, shared: &Shared<D>, cx: &mut 
     if let Some(finished) = claim.finish() {
         end(finished, shared);
     }
+    rows.len()
+}
+
+/// Makes the batches of a bundle, one after the other.
+fn bundle<D: Dataset>(
+    job: &Job,
+    batch_size: usize,
+    shared: &Shared<D>,
+    maker: &mut Maker,
+) -> Vec<Result<Batch>> {
+    let batches = job.indices.chunks(batch_size);
+    let mut made = Vec::with_capacity(batches.len());
+    for (number, indices) in (job.number..).zip(batches) {
+        if maker.cx.is_cancelled() {
+            break;
+        }
+        made.push(maker.make(shared, number, indices));
+    }
+    made
 }
 
 /// An error is one of memory; what the data set did wrong is in `made`.
@@ -159,11 +216,11 @@ fn end<D: Dataset>(mut finished: JobFinished, shared: &Shared<D>) {
     let job = finished.payload();
     let made = std::mem::take(&mut *job.made.lock().unwrap_or_else(PoisonError::into_inner));
     let whole = Whole {
-        number: finished.number(),
+        number: job.number,
         indices: &job.indices,
         laid: job.layout.get().cloned().zip(grid),
         made,
     };
-    let result = whole.finish(shared);
-    finished.deliver(result);
+    let batch = whole.finish(shared);
+    finished.deliver(Outcome::One(batch));
 }

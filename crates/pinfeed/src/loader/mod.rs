@@ -8,6 +8,7 @@ mod indices;
 mod iter;
 mod job;
 mod make;
+mod maker;
 mod shared;
 
 use std::fmt;

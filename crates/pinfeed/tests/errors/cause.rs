@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use pinfeed::{BoxError, DataLoader, Dataset, Error, Result, Row, SampleRef, Subset};
 
-use crate::common::{
-    LIMIT, check_rich, failing, ids, samples, sleeping, text_without_worker, within,
-};
+use crate::common::{LIMIT, check_rich, failing, ids, samples, text_without_worker, within};
 use crate::{WORKERS, only_error, turns};
 
 /// Needs two values to be made, neither of which its text shows.

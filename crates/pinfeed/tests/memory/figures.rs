@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use pinfeed::mem::{locked_bytes, round_to_pages};
 use pinfeed::{DataLoader, PinMemory};
 
-use crate::common::{LIMIT, alone, eventually, may_lock, nothing_locked, samples, within};
+use crate::common::{LIMIT, alone, may_lock, nothing_locked, samples, within};
 use crate::{
     BATCH, CREWS, SLAB, SMALL, base_slots, check, crew, epoch, images, images_with_spec, locked,
     slot_bytes,
@@ -110,14 +110,14 @@ fn release_gives_back() {
         nothing_locked();
         let loader = locked(images(20 * BATCH), threads).build().unwrap();
         for _ in 0..3 {
-            assert_eq!(epoch(&loader), 20 * BATCH);
-            let held = loader.iter().next().unwrap().unwrap();
-            // Workers that have not left yet may still give slots back.
-            eventually("the slots come back", || loader.memory().slab.in_use == 1);
+            // A whole pass: no worker is still at it after.
+            let mut pass = loader.iter();
+            let held = pass.next().unwrap().unwrap();
+            assert_eq!(pass.count(), 19);
             loader.release_memory();
             let memory = loader.memory();
             assert_eq!((memory.slab.slots, memory.slab.in_use), (1, 1));
-            eventually("no more is had", || locked_bytes() == loader.memory().charged as u64);
+            assert_eq!(locked_bytes(), memory.charged as u64);
             check(&held, 0);
             drop(held);
             loader.release_memory();
