@@ -42,6 +42,14 @@ pub(crate) struct Home {
     budget: StdArc<Budget>,
     made: Moment,
     state: Mutex<State>,
+    /// Slots that came back since `state` was last short of them. They have a
+    /// lock of their own, so that those who give back (the loop that uses the
+    /// batches) and those who take (the workers) do not wait for each other.
+    /// Taken after `state`, never before.
+    came_back: Mutex<CameBack>,
+    /// Slots handed out and not dropped, and the bytes asked for.
+    in_use: AtomicUsize,
+    asked: AtomicUsize,
     /// Held by the thread that has several slots made at once: who comes
     /// meanwhile finds them made. Taken before `state`, never after.
     making: Mutex<()>,
@@ -55,8 +63,6 @@ pub(crate) struct Home {
 struct State {
     /// Slots that nobody uses, the longest unused first.
     free: Vec<Free>,
-    /// Set when the pool is dropped: what comes back is not kept.
-    closed: bool,
     counts: Counts,
     /// Slots that a thread is having made just now.
     coming: usize,
@@ -68,7 +74,14 @@ struct State {
     refusal: Option<StdArc<Error>>,
 }
 
-/// I1: as long as a slot is in this list there is no `Mem` of it.
+#[derive(Default)]
+struct CameBack {
+    free: Vec<Free>,
+    /// Set when the pool is dropped: what comes back is not kept.
+    closed: bool,
+}
+
+/// I1: as long as a slot is in one of the lists there is no `Mem` of it.
 struct Free {
     segment: Arc<Segment>,
     offset: usize,
@@ -77,8 +90,6 @@ struct Free {
 #[derive(Clone, Copy, Default)]
 struct Counts {
     slots: usize,
-    in_use: usize,
-    asked: usize,
     /// The most slots in use at a time since the last trim.
     peak: usize,
     grown: u64,
@@ -117,12 +128,14 @@ impl Pool {
                 made: Moment::now(),
                 state: Mutex::new(State {
                     free: Vec::new(),
-                    closed: false,
                     counts: Counts::default(),
                     coming: 0,
                     refused: usize::MAX,
                     refusal: None,
                 }),
+                came_back: Mutex::new(CameBack::default()),
+                in_use: AtomicUsize::new(0),
+                asked: AtomicUsize::new(0),
                 making: Mutex::new(()),
                 base: AtomicUsize::new(1),
                 overflowed: AtomicU64::new(0),
@@ -153,7 +166,7 @@ impl Pool {
         if bytes == 0 {
             return Ok(SlotMut::from(Block::zeroed(0)?));
         }
-        let free = lock(&home.state).take_free(bytes);
+        let free = lock(&home.state).take_free(home, bytes);
         let free = match free {
             Some(free) => Some(free),
             None => home.grow(bytes)?,
@@ -185,8 +198,10 @@ impl Pool {
         let base = self.home.base.load(Ordering::Relaxed);
         let dropped = {
             let mut state = lock(&self.home.state);
-            let keep = base.max(state.counts.peak).saturating_sub(state.counts.in_use);
-            state.counts.peak = state.counts.in_use;
+            state.collect(&self.home);
+            let in_use = self.home.in_use.load(Ordering::Relaxed);
+            let keep = base.max(state.counts.peak).saturating_sub(in_use);
+            state.counts.peak = in_use;
             state.refused = usize::MAX;
             let surplus = state.free.len().saturating_sub(keep);
             state.drop_free(surplus)
@@ -202,6 +217,7 @@ impl Pool {
         }
         let dropped = {
             let mut state = lock(&self.home.state);
+            state.collect(&self.home);
             state.refused = usize::MAX;
             state.drop_free(usize::MAX)
         };
@@ -214,12 +230,12 @@ impl Pool {
         if !home.made.same_process() {
             return PoolStats { locks: home.locks, ..PoolStats::default() };
         }
-        let Counts { slots, in_use, asked, grown, .. } = lock(&home.state).counts;
+        let Counts { slots, grown, .. } = lock(&home.state).counts;
         PoolStats {
             slots,
             reserved: home.reserved.load(Ordering::Relaxed),
-            in_use,
-            asked,
+            in_use: home.in_use.load(Ordering::Relaxed),
+            asked: home.asked.load(Ordering::Relaxed),
             grown,
             overflowed: home.overflowed.load(Ordering::Relaxed),
             locks: home.locks,
@@ -247,7 +263,8 @@ impl Drop for Pool {
         }
         let dropped = {
             let mut state = lock(&self.home.state);
-            state.closed = true;
+            lock(&self.home.came_back).closed = true;
+            state.collect(&self.home);
             state.drop_free(usize::MAX)
         };
         drop(dropped);
@@ -261,12 +278,28 @@ impl fmt::Debug for Pool {
 }
 
 impl State {
-    /// The free slot that came back last and is large enough.
-    fn take_free(&mut self, bytes: usize) -> Option<Free> {
-        let at = self.free.iter().rposition(|free| free.segment.slot_bytes >= bytes)?;
+    /// A free slot that is large enough, of those the last that came back.
+    fn take_free(&mut self, home: &Home, bytes: usize) -> Option<Free> {
+        let fits = |free: &Free| free.segment.slot_bytes >= bytes;
+        let at = self.free.iter().rposition(fits).or_else(|| {
+            self.collect(home);
+            self.free.iter().rposition(fits)
+        })?;
         let free = self.free.remove(at);
-        self.counts.take(bytes);
+        self.took(home, bytes);
         Some(free)
+    }
+
+    /// Counts a slot as handed out.
+    fn took(&mut self, home: &Home, asked: usize) {
+        let in_use = home.in_use.fetch_add(1, Ordering::Relaxed) + 1;
+        home.asked.fetch_add(asked, Ordering::Relaxed);
+        self.counts.peak = self.counts.peak.max(in_use);
+    }
+
+    /// Puts the slots that came back with the free ones.
+    fn collect(&mut self, home: &Home) {
+        self.free.append(&mut lock(&home.came_back).free);
     }
 
     /// Takes up to `count` free slots out of the pool for good, the longest
@@ -335,7 +368,7 @@ impl Home {
         let base = self.base.load(Ordering::Relaxed);
         let (mut coming, in_the_way, growth) = {
             let mut state = lock(&self.state);
-            if let Some(free) = state.take_free(bytes) {
+            if let Some(free) = state.take_free(self, bytes) {
                 return Ok(Some(free));
             }
             if self.locks && !state.might_fit(bytes, &self.budget) {
@@ -368,7 +401,7 @@ impl Home {
             // It might fit, were it not for what is free and too small.
             let in_the_way = {
                 let mut state = lock(&self.state);
-                if let Some(free) = state.take_free(bytes) {
+                if let Some(free) = state.take_free(self, bytes) {
                     return Ok(Some(free));
                 }
                 let count = state.to_drop(os::round_to_pages(bytes), &self.budget);
@@ -387,7 +420,7 @@ impl Home {
         state.coming -= mem::take(&mut coming.count);
         state.counts.slots += count;
         state.counts.grown += u64::from(growth);
-        state.counts.take(bytes);
+        state.took(self, bytes);
         state.free.extend((1..count).map(free));
         drop(state);
         drop(making);
@@ -441,15 +474,16 @@ impl Home {
         asked: usize,
         reuse: bool,
     ) {
-        let mut state = lock(&self.state);
-        state.counts.in_use -= 1;
-        state.counts.asked -= asked;
-        if reuse && !state.closed {
-            state.free.push(Free { segment, offset });
-            return;
+        self.in_use.fetch_sub(1, Ordering::Relaxed);
+        self.asked.fetch_sub(asked, Ordering::Relaxed);
+        if reuse {
+            let mut came_back = lock(&self.came_back);
+            if !came_back.closed {
+                came_back.free.push(Free { segment, offset });
+                return;
+            }
         }
-        state.forget_slot();
-        drop(state);
+        lock(&self.state).forget_slot();
         drop(segment);
     }
 }
@@ -458,12 +492,4 @@ impl Home {
 pub(crate) fn short(bytes: usize, block: &Block) -> Error {
     let text = format!("the allocator gave a block of {} bytes", block.len());
     Error::no_memory(bytes, io::Error::other(text))
-}
-
-impl Counts {
-    fn take(&mut self, asked: usize) {
-        self.in_use += 1;
-        self.asked += asked;
-        self.peak = self.peak.max(self.in_use);
-    }
 }

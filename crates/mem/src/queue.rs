@@ -38,8 +38,8 @@ const CHUNK: usize = 256;
 const WAKE_NS: usize = 5_000;
 /// How often a thread looks again before it sleeps: first without letting go
 /// of its CPU, then letting others run each time.
-const SPINS: usize = if cfg!(loom) { 0 } else { 64 };
-const YIELDS: usize = if cfg!(loom) { 0 } else { 16 };
+const SPINS: usize = if cfg!(loom) { 0 } else { 16 };
+const YIELDS: usize = if cfg!(loom) { 0 } else { 40 };
 
 /// Looks out for something that may come very soon: to sleep and be woken costs
 /// more than a small batch does. Comes back when it is there, or not.
@@ -93,15 +93,15 @@ struct State<T, R> {
 }
 
 struct Pending<T, R> {
-    desk: Arc<Desk<R>>,
+    desk: Arc<Desk<T, R>>,
     tickets: VecDeque<Arc<Ticket<T, R>>>,
     /// Rows of the first ticket that are taken already.
     cursor: usize,
 }
 
 /// Where a lane's results are put, in order.
-pub(crate) struct Desk<R> {
-    results: Mutex<Results<R>>,
+pub(crate) struct Desk<T, R> {
+    results: Mutex<Results<T, R>>,
     /// The lane's owner waits here.
     ready: Condvar,
     /// Is there a result to take? For an owner that looks without the lock.
@@ -110,9 +110,9 @@ pub(crate) struct Desk<R> {
     made: Moment,
 }
 
-struct Results<R> {
+struct Results<T, R> {
     /// The places of tickets `first..`.
-    by_ticket: VecDeque<Place<R>>,
+    by_ticket: VecDeque<Place<T, R>>,
     first: u64,
     in_order: bool,
     /// The lane is gone: nobody wants results.
@@ -123,13 +123,17 @@ struct Results<R> {
 }
 
 /// A ticket's place on the desk.
-enum Place<R> {
+enum Place<T, R> {
     /// Its rows are being made.
     Making,
-    Ready(R),
+    Ready(Delivered<T, R>),
     /// Handed over before its turn, because order was not asked for.
     Taken,
 }
+
+/// A result, with its ticket: so it is freed by the thread that made it, and
+/// not by a worker that would wait for that thread's part of the heap.
+struct Delivered<T, R>(R, Arc<Ticket<T, R>>);
 
 impl<T, R> Queue<T, R> {
     /// An empty queue for so many workers.
@@ -174,7 +178,7 @@ impl<T, R> Queue<T, R> {
                 // One wakes the next, as long as there is enough to do: the
                 // iterator's thread, which has better to do, wakes only one,
                 // and does not find all CPUs taken by those it woke.
-                if state.idle > 0 && state.is_worth_another(&self.0) {
+                if state.needs_waking() && state.is_worth_another(&self.0) {
                     self.0.work.notify_one();
                 }
                 return Some(claim);
@@ -242,6 +246,12 @@ impl<T, R> Queue<T, R> {
 }
 
 impl<T, R> State<T, R> {
+    /// Must a worker be woken for a ticket to be seen? Not if one looks out:
+    /// before it sleeps it looks once more, with the lock.
+    fn needs_waking(&self) -> bool {
+        self.idle > 0 && !self.looking
+    }
+
     /// Is there work for one more thread?
     fn is_worth_another(&self, queue: &Inner<T, R>) -> bool {
         let mut rows = 0usize;
@@ -300,7 +310,7 @@ impl<T, R> Inner<T, R> {
     }
 }
 
-impl<R> Desk<R> {
+impl<T, R> Desk<T, R> {
     /// Was the lane dropped? Workers stop at their next row.
     pub(crate) fn cancelled(&self) -> &StdArc<AtomicBool> {
         &self.cancelled
@@ -311,9 +321,9 @@ impl<R> Desk<R> {
         self.made.same_process()
     }
 
-    /// Puts down the result of ticket `number`. In a forked child nobody waits
-    /// for it, and the lock may be held for ever.
-    pub(crate) fn deliver(&self, number: u64, result: R) {
+    /// Puts down the result of `ticket`. In a forked child nobody waits for it,
+    /// and the lock may be held for ever.
+    pub(crate) fn deliver(&self, ticket: Arc<Ticket<T, R>>, result: R) {
         if !self.is_here() {
             return;
         }
@@ -322,7 +332,7 @@ impl<R> Desk<R> {
             if results.closed {
                 Some(result)
             } else {
-                let awaited = results.put(number, result);
+                let awaited = results.put(ticket, result);
                 if results.waiting && awaited {
                     results.waiting = false;
                     self.ready.notify_one();
@@ -342,10 +352,10 @@ impl<R> Desk<R> {
 /// Dropping it cancels them and waits for nobody.
 pub struct Lane<T, R> {
     queue: Queue<T, R>,
-    desk: Arc<Desk<R>>,
+    desk: Arc<Desk<T, R>>,
     /// Results taken from the desk, all that were there, and not yet handed
     /// over.
-    taken: VecDeque<R>,
+    taken: VecDeque<Delivered<T, R>>,
     issued: u64,
     outstanding: usize,
 }
@@ -409,10 +419,10 @@ impl<T, R> Lane<T, R> {
             lane.tickets.push_back(ticket);
         }
         queue.pending.fetch_add(1, Ordering::Relaxed);
-        let idle = state.idle;
+        let wake = state.needs_waking();
         drop(state);
         // One, which wakes the next if there is enough to do.
-        if idle > 0 {
+        if wake {
             queue.work.notify_one();
         }
     }
@@ -446,7 +456,7 @@ impl<T, R> Lane<T, R> {
             return Next::TimedOut;
         }
         match self.taken.pop_front() {
-            Some(result) => {
+            Some(Delivered(result, _ticket)) => {
                 self.outstanding -= 1;
                 Next::Ready(result)
             }
@@ -490,21 +500,21 @@ impl<T, R> Lane<T, R> {
     }
 }
 
-impl<R> Results<R> {
+impl<T, R> Results<T, R> {
     /// Puts a result in its place. Says whether the owner can take it now.
-    fn put(&mut self, number: u64, result: R) -> bool {
+    fn put(&mut self, ticket: Arc<Ticket<T, R>>, result: R) -> bool {
         // Numbers below `first` are handed over: there is one result a ticket.
-        let at = number.saturating_sub(self.first) as usize;
+        let at = ticket.number.saturating_sub(self.first) as usize;
         while self.by_ticket.len() <= at {
             self.by_ticket.push_back(Place::Making);
         }
-        self.by_ticket[at] = Place::Ready(result);
+        self.by_ticket[at] = Place::Ready(Delivered(result, ticket));
         at == 0 || !self.in_order
     }
 
     /// Moves every result that can be handed over to `taken`. Says whether
     /// there was one.
-    fn take(&mut self, desk: &Desk<R>, taken: &mut VecDeque<R>) -> bool {
+    fn take(&mut self, desk: &Desk<T, R>, taken: &mut VecDeque<Delivered<T, R>>) -> bool {
         desk.there.store(false, Ordering::Relaxed);
         if !self.in_order {
             for place in &mut self.by_ticket {

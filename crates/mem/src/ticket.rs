@@ -20,7 +20,7 @@ pub(crate) struct Ticket<T, R> {
     pub(crate) rows: usize,
     payload: T,
     /// Where its result is put.
-    desk: Arc<Desk<R>>,
+    desk: Arc<Desk<T, R>>,
     /// Rows made. The last adder has the ticket to itself.
     done: AtomicUsize,
     /// The memory, once it is known what is needed. Taken by the last.
@@ -28,7 +28,7 @@ pub(crate) struct Ticket<T, R> {
 }
 
 impl<T, R> Ticket<T, R> {
-    pub(crate) fn new(number: u64, rows: usize, payload: T, desk: Arc<Desk<R>>) -> Self {
+    pub(crate) fn new(number: u64, rows: usize, payload: T, desk: Arc<Desk<T, R>>) -> Self {
         Ticket { number, rows, payload, desk, done: AtomicUsize::new(0), grid: Mutex::new(None) }
     }
 }
@@ -258,7 +258,8 @@ impl<T, R> Finished<T, R> {
 
     /// Hands the ticket's result to the owner of its lane.
     pub fn deliver(self, result: R) {
-        self.ticket.desk.deliver(self.ticket.number, result);
+        let desk = Arc::clone(&self.ticket.desk);
+        desk.deliver(self.ticket, result);
     }
 }
 

@@ -268,27 +268,22 @@ impl<D: Dataset + 'static> Iterator for Iter<D> {
         let result = match &mut self.mode {
             Mode::Over => self.failed.take().map(Err),
             Mode::Direct(direct) => direct.next(&self.shared, self.epoch, &mut self.batches),
-            Mode::Workers { .. } => {
-                let result = self.wait();
-                // Issued before the batch is given away: the workers go on
-                // while the user is busy with it.
-                self.read_ahead();
-                result
-            }
+            Mode::Workers { .. } => self.wait(),
         };
         match &result {
             None => {
                 self.left = 0;
-                if let Mode::Workers { .. } = self.mode {
-                    // The workers of this epoch go home.
-                    self.mode = Mode::Over;
-                }
+                // The workers of this epoch go home.
+                self.mode = Mode::Over;
             }
             // The same batch is still to come.
             Some(Err(error)) if error.is_timeout() => {}
             Some(_) => {
                 self.left = self.left.saturating_sub(1);
                 self.given += 1;
+                // Before the batch is given away: the workers go on while the
+                // user is busy with it.
+                self.read_ahead();
             }
         }
         result

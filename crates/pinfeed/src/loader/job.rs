@@ -1,6 +1,7 @@
 //! A ticket's payload: a batch on its way through the workers, or several
 //! small ones.
 
+use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -24,7 +25,7 @@ pub(super) struct Job {
     /// Batches of so many samples, so small that handing over each by itself
     /// would cost more than making it: one thread makes them all. The ticket
     /// then has one row, and the fields below are not used.
-    bundle: Option<usize>,
+    bundle: Option<Bundle>,
     /// The layout its slots were laid out for, once they are.
     layout: OnceLock<Arc<Layout>>,
     /// The lowest row that failed so far: later ones need not be made.
@@ -32,6 +33,13 @@ pub(super) struct Job {
     /// What the threads have left. Locked once a chunk, and only if there is
     /// something.
     made: Mutex<Made>,
+}
+
+struct Bundle {
+    batch_size: usize,
+    /// Room for the batches: had, and in the end freed, by the thread that
+    /// issues the ticket.
+    batches: Mutex<Vec<Result<Batch>>>,
 }
 
 /// What a ticket comes back with.
@@ -60,7 +68,9 @@ impl Job {
 
     /// Several batches, each of `batch_size` samples but for the last.
     pub(super) fn bundle(epoch: u64, number: u64, indices: Vec<usize>, batch_size: usize) -> Self {
-        Job { bundle: Some(batch_size), ..Self::new(epoch, number, indices) }
+        let room = Vec::with_capacity(indices.len().div_ceil(batch_size));
+        let bundle = Bundle { batch_size, batches: Mutex::new(room) };
+        Job { bundle: Some(bundle), ..Self::new(epoch, number, indices) }
     }
 
     /// A batch that can not be made: its error comes at its turn.
@@ -93,9 +103,9 @@ pub(super) fn run<D: Dataset>(mut claim: JobClaim, shared: &Shared<D>, maker: &m
     let job = claim.payload();
     maker.cx.serve(job.epoch, shared.settings.seed);
     maker.cx.watch(claim.cancelled());
-    if let Some(batch_size) = job.bundle {
+    if let Some(bundle) = &job.bundle {
         let samples = job.indices.len();
-        let batches = bundle(job, batch_size, shared, maker);
+        let batches = make_bundle(job, bundle, shared, maker);
         if let Some(finished) = claim.finish() {
             finished.deliver(Outcome::Bundle(batches));
         }
@@ -117,14 +127,14 @@ pub(super) fn run<D: Dataset>(mut claim: JobClaim, shared: &Shared<D>, maker: &m
 }
 
 /// Makes the batches of a bundle, one after the other.
-fn bundle<D: Dataset>(
+fn make_bundle<D: Dataset>(
     job: &Job,
-    batch_size: usize,
+    bundle: &Bundle,
     shared: &Shared<D>,
     maker: &mut Maker,
 ) -> Vec<Result<Batch>> {
-    let batches = job.indices.chunks(batch_size);
-    let mut made = Vec::with_capacity(batches.len());
+    let mut made = bundle.batches.lock().map(|mut room| mem::take(&mut *room)).unwrap_or_default();
+    let batches = job.indices.chunks(bundle.batch_size);
     for (number, indices) in (job.number..).zip(batches) {
         if maker.cx.is_cancelled() {
             break;
@@ -214,7 +224,7 @@ fn laid<'a>(job: &'a Job, columns: Option<Columns<'a>>) -> Result<(&'a Layout, C
 fn end<D: Dataset>(mut finished: JobFinished, shared: &Shared<D>) {
     let grid = finished.grid.take();
     let job = finished.payload();
-    let made = std::mem::take(&mut *job.made.lock().unwrap_or_else(PoisonError::into_inner));
+    let made = mem::take(&mut *job.made.lock().unwrap_or_else(PoisonError::into_inner));
     let whole = Whole {
         number: job.number,
         indices: &job.indices,

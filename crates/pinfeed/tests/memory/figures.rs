@@ -69,7 +69,7 @@ fn nothing_is_allocated_in_steady_state() {
                     }
                     let before = loader.memory();
                     let mut addresses = BTreeSet::new();
-                    for _ in 0..8 {
+                    for _ in 0..12 {
                         let mut next = 0;
                         for batch in &loader {
                             let batch = batch.unwrap();
@@ -80,8 +80,11 @@ fn nothing_is_allocated_in_steady_state() {
                         }
                     }
                     let after = loader.memory();
+                    // A slot that was made for a short batch makes room, once,
+                    // for one that is longer.
+                    let most = if len.is_multiple_of(BATCH) { base } else { 2 * base };
                     assert!(
-                        addresses.len() <= base,
+                        addresses.len() <= most,
                         "{} addresses for {threads:?}, {len} samples: {before:?} {after:?}",
                         addresses.len()
                     );
