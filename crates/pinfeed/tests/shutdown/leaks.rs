@@ -41,7 +41,10 @@ fn at_rest<D: Dataset + 'static>(
     let memory = loader.memory();
     assert_eq!((memory.slab.in_use, memory.small.in_use), (0, 0));
     let base = if workers == 0 { 1 } else { 2 * workers + 1 };
+    // How many of the base slots were ever needed is a matter of timing; what is
+    // locked beside them is not.
     assert!(memory.slab.slots <= base && memory.small.slots <= base, "{memory:?}");
+    assert_eq!(locked_bytes(), memory.charged as u64, "{memory:?}");
     Figures { files: open_files(), locked: locked_bytes(), resident: resident_bytes() }
 }
 
@@ -64,7 +67,7 @@ fn flat(passes: usize, use_loader: impl Fn(&DataLoader<Box<dyn Dataset>>)) {
             let after = at_rest(&loader, threads);
             let what = format!("{threads:?}: before {before:?}, after {after:?}");
             assert_eq!(after.files, before.files, "{what}");
-            assert_eq!(after.locked, before.locked, "{what}");
+            assert_eq!(after.locked > 0, locks, "{what}");
             assert!(after.resident < before.resident + NOISE, "{what}");
             drop(loader);
             workers_leave();
