@@ -226,7 +226,7 @@ impl Seen {
         }
         match self.why_unpinned {
             None | Some(Unpinned::NotAsked) => "ordinary memory".to_owned(),
-            Some(Unpinned::NoCuda) => "ordinary memory (no CUDA here)".to_owned(),
+            Some(Unpinned::NoCuda) => "ordinary memory (no CUDA yet)".to_owned(),
             Some(Unpinned::OverBudget) => "ordinary memory (no room to lock it)".to_owned(),
             Some(why) => format!("ordinary memory ({why})"),
         }

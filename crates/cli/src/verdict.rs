@@ -146,7 +146,7 @@ fn granted(one: &Outcome) -> Option<String> {
 fn ordinary(outcome: &Outcome) -> String {
     match outcome.why_unpinned {
         Some(Unpinned::NoCuda) => {
-            "there is no CUDA here, so batches were in ordinary memory".to_owned()
+            "this version of pinfeed has no CUDA yet, so batches were in ordinary memory".to_owned()
         }
         _ => format!("batches were in {}", outcome.policy),
     }
@@ -259,16 +259,16 @@ mod tests {
             2,
             &[off(), on(8)],
             &format!(
-                "{hides}; pin_memory made no difference, because there is no CUDA here, so \
-                 batches were in ordinary memory."
+                "{hides}; pin_memory made no difference, because this version of pinfeed \
+                 has no CUDA yet, so batches were in ordinary memory."
             ),
         );
         says(
             2,
             &[off(), on(109)],
             &format!(
-                "{hides}; pin_memory made no difference (10.0 % is noise), because there is no \
-                 CUDA here, so batches were in ordinary memory."
+                "{hides}; pin_memory made no difference (10.0 % is noise), because this version of \
+                 pinfeed has no CUDA yet, so batches were in ordinary memory."
             ),
         );
         let pinned = Outcome { is_pinned: true, why_unpinned: None, ..on(109) };

@@ -2,8 +2,16 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, RAISE_RLIMIT, Result};
 use crate::os;
+
+/// Where the limit comes from: what can be done about it depends on that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source {
+    Set,
+    Quarter,
+    Rlimit,
+}
 
 /// A bound on locked bytes, shared by the pools of one loader.
 ///
@@ -13,21 +21,32 @@ use crate::os;
 #[derive(Debug)]
 pub struct Budget {
     limit: usize,
-    /// Where the limit comes from, for messages.
-    why: &'static str,
+    source: Source,
     used: AtomicUsize,
+}
+
+impl Source {
+    pub(crate) fn remedy(self) -> &'static str {
+        match self {
+            Source::Set => "as set; raise pinned_budget",
+            Source::Quarter => {
+                "a quarter of the memory available to this process; raise pinned_budget"
+            }
+            Source::Rlimit => RAISE_RLIMIT,
+        }
+    }
 }
 
 impl Budget {
     /// At most `bytes`, as the user said.
     pub fn of(bytes: usize) -> Self {
-        Self::with(bytes, "as set")
+        Self::with(bytes, Source::Set)
     }
 
     /// A quarter of the memory available to the process, its cgroup included.
     pub fn quarter() -> Self {
         let quarter = usize::try_from(os::available_memory() / 4).unwrap_or(usize::MAX);
-        Self::with(quarter, "a quarter of the memory available to this process")
+        Self::with(quarter, Source::Quarter)
     }
 
     /// For memory locked by the operating system: `set`, or a quarter, and at
@@ -40,7 +59,7 @@ impl Budget {
                 let left = limit.saturating_sub(os::locked_bytes());
                 let left = usize::try_from(left).unwrap_or(usize::MAX);
                 if left < budget.limit {
-                    return Self::with(left, "what RLIMIT_MEMLOCK leaves; see `ulimit -l`");
+                    return Self::with(left, Source::Rlimit);
                 }
                 budget
             }
@@ -48,13 +67,18 @@ impl Budget {
         }
     }
 
-    fn with(limit: usize, why: &'static str) -> Self {
-        Budget { limit, why, used: AtomicUsize::new(0) }
+    fn with(limit: usize, source: Source) -> Self {
+        Budget { limit, source, used: AtomicUsize::new(0) }
     }
 
     /// The bound, in bytes.
     pub fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// Where it comes from, and what to do if it is too little.
+    pub fn remedy(&self) -> &'static str {
+        self.source.remedy()
     }
 
     /// Bytes taken.
@@ -70,7 +94,7 @@ impl Budget {
     pub fn check(&self, slots: usize, slot_bytes: usize) -> Result<()> {
         match slots.checked_mul(os::round_to_pages(slot_bytes)) {
             Some(bytes) if bytes <= self.limit => Ok(()),
-            _ => Err(Error::budget(slots, slot_bytes, self.limit, self.why)),
+            _ => Err(Error::budget(slots, slot_bytes, self.limit, self.source)),
         }
     }
 

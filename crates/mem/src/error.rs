@@ -3,10 +3,16 @@
 use std::fmt;
 use std::io;
 
+use crate::budget::Source;
+
 use crate::os;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What to do about a limit of the system's.
+pub(crate) const RAISE_RLIMIT: &str = "what RLIMIT_MEMLOCK leaves; raise it (`ulimit -l unlimited`, \
+     LimitMEMLOCK= of systemd, `--ulimit memlock=-1` of docker)";
 
 /// Memory could not be had, or could not be locked.
 #[derive(Debug)]
@@ -19,7 +25,7 @@ enum Kind {
     /// The system refused the lock.
     Lock { bytes: usize, held: u64, limit: Option<u64>, source: io::Error },
     /// The base number of slots does not fit the budget.
-    Budget { slots: usize, slot_bytes: usize, budget: usize, why: &'static str },
+    Budget { slots: usize, slot_bytes: usize, budget: usize, source: Source },
     /// Used in a process forked after it was made.
     Fork { what: &'static str },
 }
@@ -39,13 +45,8 @@ impl Error {
         Error(Box::new(Kind::Lock { bytes, held, limit, source }))
     }
 
-    pub(crate) fn budget(
-        slots: usize,
-        slot_bytes: usize,
-        budget: usize,
-        why: &'static str,
-    ) -> Self {
-        Error(Box::new(Kind::Budget { slots, slot_bytes, budget, why }))
+    pub(crate) fn budget(slots: usize, slot_bytes: usize, budget: usize, source: Source) -> Self {
+        Error(Box::new(Kind::Budget { slots, slot_bytes, budget, source }))
     }
 
     pub(crate) fn fork(what: &'static str) -> Self {
@@ -93,18 +94,18 @@ impl fmt::Display for Error {
                     Some(limit) => write!(f, "its limit (RLIMIT_MEMLOCK) is {}", Bytes(*limit))?,
                     None => f.write_str("with no limit of its own")?,
                 }
-                f.write_str(
-                    "; raise the limit (`ulimit -l unlimited`, LimitMEMLOCK= of systemd, \
-                     `--ulimit memlock=-1` of docker), or take a smaller batch_size, \
-                     prefetch_factor or num_workers",
+                write!(
+                    f,
+                    "; {RAISE_RLIMIT}, or take a smaller batch_size, prefetch_factor or num_workers"
                 )
             }
-            Kind::Budget { slots, slot_bytes, budget, why } => write!(
+            Kind::Budget { slots, slot_bytes, budget, source } => write!(
                 f,
-                "{slots} slots of {} do not fit the budget for page-locked memory of {} ({why}); \
-                 raise pinned_budget, or take a smaller batch_size or num_workers",
+                "{slots} slots of {} do not fit the budget for page-locked memory of {} ({}), or \
+                 take a smaller batch_size or num_workers",
                 Bytes(*slot_bytes as u64),
-                Bytes(*budget as u64)
+                Bytes(*budget as u64),
+                source.remedy()
             ),
             Kind::Fork { what } => write!(
                 f,

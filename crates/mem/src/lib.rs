@@ -49,4 +49,4 @@ pub use os::{available_memory, lock_limit, locked_bytes, page_size, round_to_pag
 pub use pool::{Pool, PoolStats};
 pub use queue::{Lane, Next, Queue};
 pub use slot::{Slot, SlotMut};
-pub use ticket::{Claim, Finished};
+pub use ticket::{Claim, Finished, Rescue};

@@ -7,8 +7,8 @@
 use std::fmt;
 use std::io;
 use std::mem;
-use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc as StdArc, TryLockError};
 
 use crate::block::Block;
 use crate::budget::Budget;
@@ -56,6 +56,7 @@ pub(crate) struct Home {
     /// Slots to have without counting as growth; also how many stay when free.
     base: AtomicUsize,
     overflowed: AtomicU64,
+    waits: AtomicU64,
     /// Bytes of the segments alive. Each counts itself out ([`Charge`]).
     reserved: StdArc<AtomicUsize>,
 }
@@ -97,6 +98,7 @@ struct Counts {
 
 /// What a pool holds: see [`Pool::stats`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PoolStats {
     /// Slots had from the allocator and not given back.
     pub slots: usize,
@@ -113,6 +115,9 @@ pub struct PoolStats {
     /// Requests that got ordinary memory, because the budget was used up or
     /// the lock was refused.
     pub overflowed: u64,
+    /// Times a request waited, for another thread that was having small slots
+    /// made. None waits for a slot in use.
+    pub waits: u64,
     /// Was the memory had to be locked (by the system or the driver)?
     pub locks: bool,
 }
@@ -139,6 +144,7 @@ impl Pool {
                 making: Mutex::new(()),
                 base: AtomicUsize::new(1),
                 overflowed: AtomicU64::new(0),
+                waits: AtomicU64::new(0),
                 reserved: StdArc::default(),
             }),
         }
@@ -238,6 +244,7 @@ impl Pool {
             asked: home.asked.load(Ordering::Relaxed),
             grown,
             overflowed: home.overflowed.load(Ordering::Relaxed),
+            waits: home.waits.load(Ordering::Relaxed),
             locks: home.locks,
         }
     }
@@ -278,7 +285,8 @@ impl fmt::Debug for Pool {
 }
 
 impl State {
-    /// A free slot that is large enough, of those the last that came back.
+    /// A free slot that is large enough. Those that came back lately are looked
+    /// at when no other will do: their lock is the givers'.
     fn take_free(&mut self, home: &Home, bytes: usize) -> Option<Free> {
         let fits = |free: &Free| free.segment.slot_bytes >= bytes;
         let at = self.free.iter().rposition(fits).or_else(|| {
@@ -364,7 +372,14 @@ impl Home {
         // time: two would make the base number twice, or one be refused by the
         // budget what the other is about to put down here.
         let together = SEGMENT_BYTES / os::round_to_pages(bytes);
-        let making = (together > 1).then(|| lock(&self.making));
+        let making = (together > 1).then(|| match self.making.try_lock() {
+            Ok(making) => making,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.waits.fetch_add(1, Ordering::Relaxed);
+                lock(&self.making)
+            }
+        });
         let base = self.base.load(Ordering::Relaxed);
         let (mut coming, in_the_way, growth) = {
             let mut state = lock(&self.state);

@@ -111,24 +111,17 @@ pub(crate) struct Desk<T, R> {
 }
 
 struct Results<T, R> {
-    /// The places of tickets `first..`.
-    by_ticket: VecDeque<Place<T, R>>,
+    /// In order: the results of tickets `first..`, as far as they are there.
+    by_ticket: VecDeque<Option<Delivered<T, R>>>,
     first: u64,
+    /// Without order: the results in the order they came.
+    by_arrival: VecDeque<Delivered<T, R>>,
     in_order: bool,
     /// The lane is gone: nobody wants results.
     closed: bool,
     /// Does the owner wait for a result that it could take? Set by the owner,
     /// cleared by whoever wakes it.
     waiting: bool,
-}
-
-/// A ticket's place on the desk.
-enum Place<T, R> {
-    /// Its rows are being made.
-    Making,
-    Ready(Delivered<T, R>),
-    /// Handed over before its turn, because order was not asked for.
-    Taken,
 }
 
 /// A result, with its ticket: so it is freed by the thread that made it, and
@@ -235,7 +228,13 @@ impl<T, R> Queue<T, R> {
         let cost = usize::try_from(cost).unwrap_or(usize::MAX).clamp(1, usize::MAX >> 8);
         let before = self.0.row_cost.load(Ordering::Relaxed);
         // Races lose a figure, which does not matter.
-        let after = if before == 0 { cost } else { before - before / 4 + cost / 4 };
+        // What became much slower at once is believed at once: too large chunks
+        // of slow rows are worse than too small ones of fast rows.
+        let after = match before {
+            0 => cost,
+            _ if cost / 8 > before => cost,
+            _ => before - before / 4 + cost / 4,
+        };
         self.0.row_cost.store(after.max(1), Ordering::Relaxed);
     }
 
@@ -384,6 +383,7 @@ impl<T, R> Lane<T, R> {
             results: Mutex::new(Results {
                 by_ticket: VecDeque::new(),
                 first: 0,
+                by_arrival: VecDeque::new(),
                 in_order,
                 closed: false,
                 waiting: false,
@@ -427,10 +427,13 @@ impl<T, R> Lane<T, R> {
         }
     }
 
-    /// Are so many rows less work than waking a thread for them? Then it is
-    /// better to put the rows of several batches into one ticket.
-    pub fn is_light(&self, rows: usize) -> bool {
-        self.queue.0.work_ns(rows).is_some_and(|ns| ns < WAKE_NS)
+    /// How many batches of so many rows are worth one ticket: more than one, if
+    /// a batch is less work than waking a thread for it.
+    pub fn together(&self, rows: usize) -> usize {
+        match self.queue.0.work_ns(rows) {
+            Some(ns) if ns < WAKE_NS => CHUNK_NS / ns.max(1),
+            _ => 1,
+        }
     }
 
     /// Tickets issued and not yet handed over.
@@ -471,6 +474,12 @@ impl<T, R> Lane<T, R> {
         if lock(&desk.results).take(desk, &mut self.taken) {
             return true;
         }
+        // A worker that looked out has taken what it found, and maybe did not
+        // find the rest worth waking another for. Before sleeping, it is.
+        let queue = &self.queue.0;
+        if queue.pending.load(Ordering::Relaxed) > 0 && lock(&queue.state).needs_waking() {
+            queue.work.notify_one();
+        }
         look_out(|| desk.there.load(Ordering::Relaxed));
         let mut results = lock(&desk.results);
         // The clock is read only when there is something to wait for. None:
@@ -503,33 +512,30 @@ impl<T, R> Lane<T, R> {
 impl<T, R> Results<T, R> {
     /// Puts a result in its place. Says whether the owner can take it now.
     fn put(&mut self, ticket: Arc<Ticket<T, R>>, result: R) -> bool {
-        // Numbers below `first` are handed over: there is one result a ticket.
-        let at = ticket.number.saturating_sub(self.first) as usize;
-        while self.by_ticket.len() <= at {
-            self.by_ticket.push_back(Place::Making);
+        let number = ticket.number;
+        let delivered = Delivered(result, ticket);
+        if !self.in_order {
+            self.by_arrival.push_back(delivered);
+            return true;
         }
-        self.by_ticket[at] = Place::Ready(Delivered(result, ticket));
-        at == 0 || !self.in_order
+        // A ticket has one result; a second (of a thread that broke down) would
+        // come too late.
+        let Some(at) = number.checked_sub(self.first).map(|at| at as usize) else { return false };
+        if self.by_ticket.len() <= at {
+            self.by_ticket.resize_with(at + 1, || None);
+        }
+        self.by_ticket[at] = Some(delivered);
+        at == 0
     }
 
     /// Moves every result that can be handed over to `taken`. Says whether
     /// there was one.
     fn take(&mut self, desk: &Desk<T, R>, taken: &mut VecDeque<Delivered<T, R>>) -> bool {
         desk.there.store(false, Ordering::Relaxed);
-        if !self.in_order {
-            for place in &mut self.by_ticket {
-                if let Place::Ready(_) = place
-                    && let Place::Ready(result) = mem::replace(place, Place::Taken)
-                {
-                    taken.push_back(result);
-                }
-            }
-        }
-        while let Some(Place::Ready(_) | Place::Taken) = self.by_ticket.front() {
+        taken.append(&mut self.by_arrival);
+        while let Some(Some(_)) = self.by_ticket.front() {
             self.first += 1;
-            if let Some(Place::Ready(result)) = self.by_ticket.pop_front() {
-                taken.push_back(result);
-            }
+            taken.extend(self.by_ticket.pop_front().flatten());
         }
         !taken.is_empty()
     }
@@ -553,7 +559,7 @@ impl<T, R> Drop for Lane<T, R> {
         let results = {
             let mut results = lock(&self.desk.results);
             results.closed = true;
-            mem::take(&mut results.by_ticket)
+            (mem::take(&mut results.by_ticket), mem::take(&mut results.by_arrival))
         };
         // Outside the locks: dropping a result gives slots back.
         drop(pending);

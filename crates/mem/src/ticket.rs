@@ -112,6 +112,12 @@ impl<T, R> Claim<T, R> {
         &self.ticket.payload
     }
 
+    /// What can be done for the ticket if this claim gets lost: a panic between
+    /// here and [`finish`](Claim::finish) would leave its lane waiting for ever.
+    pub fn rescue(&self) -> Rescue<T, R> {
+        Rescue { ticket: Arc::clone(&self.ticket) }
+    }
+
     /// Was the lane dropped? Nobody waits for these rows then.
     pub fn cancelled(&self) -> &StdArc<AtomicBool> {
         self.ticket.desk.cancelled()
@@ -269,5 +275,24 @@ impl<T, R> fmt::Debug for Finished<T, R> {
             .field("ticket", &self.ticket.number)
             .field("grid", &self.grid)
             .finish_non_exhaustive()
+    }
+}
+
+/// See [`Claim::rescue`].
+pub struct Rescue<T, R> {
+    ticket: Arc<Ticket<T, R>>,
+}
+
+impl<T, R> Rescue<T, R> {
+    /// Hands over a result for a ticket whose claim is lost.
+    pub fn deliver(self, result: R) {
+        let desk = Arc::clone(&self.ticket.desk);
+        desk.deliver(self.ticket, result);
+    }
+}
+
+impl<T, R> fmt::Debug for Rescue<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rescue").field("ticket", &self.ticket.number).finish()
     }
 }

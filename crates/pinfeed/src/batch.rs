@@ -233,6 +233,7 @@ impl fmt::Debug for Batch {
 
 /// How much of a batch is locked: see [`Batch::pinning`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pinning {
     /// Bytes of all fields.
     pub total_bytes: usize,
@@ -319,6 +320,15 @@ impl FromField for BatchField {
     }
 }
 
+/// The only field.
+impl TryFrom<Batch> for Tensor {
+    type Error = Error;
+
+    fn try_from(batch: Batch) -> Result<Self> {
+        <(Tensor,)>::try_from(batch).map(|(tensor,)| tensor)
+    }
+}
+
 macro_rules! tuples {
     ($(($($name:ident . $position:tt),+ = $count:literal))*) => {$(
         /// The fields, in order: there must be just so many.
@@ -340,4 +350,6 @@ tuples! {
     (A.0, B.1, C.2, D.3 = 4)
     (A.0, B.1, C.2, D.3, E.4 = 5)
     (A.0, B.1, C.2, D.3, E.4, F.5 = 6)
+    (A.0, B.1, C.2, D.3, E.4, F.5, G.6 = 7)
+    (A.0, B.1, C.2, D.3, E.4, F.5, G.6, H.7 = 8)
 }

@@ -22,10 +22,23 @@ pub struct Error(Box<Inner>);
 
 struct Inner {
     kind: Kind,
+    /// Was it a panic of user code?
+    panicked: bool,
     message: String,
     place: Place,
     hint: Option<String>,
     source: Option<BoxError>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // A stranger's drop may panic, and errors are dropped where nobody
+        // would catch it.
+        let source = self.source.take();
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(source))) {
+            std::mem::forget(payload);
+        }
+    }
 }
 
 /// Where an error happened. All that is not known is left out of the message.
@@ -43,8 +56,6 @@ pub(crate) enum Kind {
     Config,
     /// The data set (or a transform on it) could not give a sample.
     Dataset,
-    /// User code panicked.
-    Panic,
     /// Samples do not fit together into a batch.
     Collate,
     /// The sampler gave something that is not an index of the data set.
@@ -71,7 +82,6 @@ impl Kind {
         match self {
             Kind::Config => "settings",
             Kind::Dataset => "dataset",
-            Kind::Panic => "panic",
             Kind::Collate => "collate",
             Kind::Sampler => "sampler",
             Kind::Timeout => "timeout",
@@ -89,6 +99,7 @@ impl Error {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         Error(Box::new(Inner {
             kind,
+            panicked: false,
             message: message.into(),
             place: Place::default(),
             hint: None,
@@ -131,16 +142,8 @@ impl Error {
             || matches!(kind, Kind::Timeout | Kind::Fork | Kind::Thread | Kind::Cancelled)
     }
 
-    /// An error of a collate function: ours keep their kind.
-    pub(crate) fn into_collate(mut self) -> Self {
-        if self.0.kind == Kind::Dataset {
-            self.0.kind = Kind::Collate;
-        }
-        self
-    }
-
     /// A panic's payload, as an error with its message.
-    pub(crate) fn from_panic(payload: Box<dyn std::any::Any + Send>) -> Self {
+    pub(crate) fn from_panic(kind: Kind, payload: Box<dyn std::any::Any + Send>) -> Self {
         let message = match payload.downcast::<String>() {
             Ok(text) => *text,
             Err(payload) => match payload.downcast::<&'static str>() {
@@ -152,7 +155,9 @@ impl Error {
                 }
             },
         };
-        Self::new(Kind::Panic, message)
+        let mut error = Self::new(kind, format!("panicked: {message}"));
+        error.0.panicked = true;
+        error
     }
 
     /// What to try. The last one given stays.
@@ -197,12 +202,12 @@ impl Error {
 
     /// The data set, a transform or a file of it failed for one sample.
     pub fn is_dataset(&self) -> bool {
-        matches!(self.0.kind, Kind::Dataset | Kind::Format | Kind::Panic)
+        matches!(self.0.kind, Kind::Dataset | Kind::Format)
     }
 
     /// User code panicked; the message is the panic's.
     pub fn is_panic(&self) -> bool {
-        self.0.kind == Kind::Panic
+        self.0.panicked
     }
 
     /// Samples of a batch do not fit together.
@@ -294,14 +299,23 @@ impl fmt::Display for Error {
     }
 }
 
+/// As it is shown, with its causes: what `fn main() -> pinfeed::Result<()>`
+/// prints.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error")
-            .field("kind", &self.0.kind)
-            .field("place", &self.0.place)
-            .field("message", &self.0.message)
-            .field("source", &self.0.source)
-            .finish()
+        write!(f, "{self}")?;
+        let mut source = std::error::Error::source(self);
+        let mut before = self.0.message.clone();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            // Mostly the message is the cause's.
+            if text != before {
+                write!(f, "\n  caused by: {text}")?;
+            }
+            before = text;
+            source = cause.source();
+        }
+        Ok(())
     }
 }
 

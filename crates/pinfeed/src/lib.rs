@@ -1,5 +1,5 @@
-//! pinfeed keeps a GPU fed: worker threads assemble batches directly in
-//! page-locked host memory.
+//! A data loader: worker threads write each sample straight into its place in
+//! the batch's memory, which can be page-locked.
 //!
 //! It is PyTorch's `DataLoader`, with its names, for Rust. The path of a
 //! batch, and the folders of this crate in the same order:
@@ -18,6 +18,7 @@
 //! | collate | samples to a batch | stacked; or your own [`Collate`] |
 //! | loader | workers, tickets, order | [`DataLoader`] |
 //! | batch | tensors in one slot | [`Batch`], [`Tensor`] |
+//! | memory | ordinary, locked, or your own | [`PinMemory`], [`mem::HostAlloc`] |
 //!
 //! ```
 //! use pinfeed::{DataLoader, Tensor};
@@ -68,11 +69,19 @@ pub use loader::{Builder, DataLoader, Iter};
 pub use memory::{MemoryStats, PinMemory, Unpinned};
 #[cfg(feature = "derive")]
 pub use pinfeed_derive::{FromBatch, Sample};
-pub use pinfeed_mem as mem;
 pub use sample::{Field, FieldKind, FieldRef, Name, Row, Rows, Sample, SampleBuf, SampleRef, Spec};
 pub use sampler::{Generator, Indices, RandomSampler, Sampler, SequentialSampler};
 pub use tensor::{DType, Element, Tensor};
 pub use transform::{Normalize, ToTensor};
+
+/// Memory, for allocators of your own and for figures: the part of
+/// `pinfeed-mem` that is for users.
+pub mod mem {
+    pub use pinfeed_mem::{
+        Block, Bytes, Error, HostAlloc, Lock, PageLock, Pageable, PoolStats, Result,
+        available_memory, lock_limit, locked_bytes, page_size, round_to_pages,
+    };
+}
 
 /// The README's example, compiled and run as a test.
 #[cfg(doctest)]

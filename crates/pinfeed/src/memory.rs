@@ -20,14 +20,21 @@ pub enum PinMemory {
     /// Ordinary memory.
     #[default]
     Off,
-    /// Page-locked by the CUDA driver. Where there is no CUDA: one warning per
-    /// loader, and ordinary memory.
+    /// Page-locked by the CUDA driver. This version does not use CUDA yet: one
+    /// warning per loader, and ordinary memory.
     On,
     /// Locked by the operating system (`mlock`): resident, never paged out,
     /// but no pinned memory to CUDA.
     PageLock,
     /// From an allocator of your own.
     Alloc(Arc<dyn HostAlloc>),
+}
+
+impl PinMemory {
+    /// From an allocator of your own.
+    pub fn alloc(own: impl HostAlloc + 'static) -> Self {
+        PinMemory::Alloc(Arc::new(own))
+    }
 }
 
 impl From<bool> for PinMemory {
@@ -54,7 +61,7 @@ impl fmt::Display for PinMemory {
 pub enum Unpinned {
     /// `pin_memory` is off.
     NotAsked,
-    /// There is no CUDA here.
+    /// This version does not use CUDA yet.
     NoCuda,
     /// Only the operating system's lock was asked for.
     OsLockOnly,
@@ -71,7 +78,7 @@ impl fmt::Display for Unpinned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Unpinned::NotAsked => "pin_memory is off",
-            Unpinned::NoCuda => "there is no CUDA here",
+            Unpinned::NoCuda => "this version of pinfeed has no CUDA yet",
             Unpinned::OsLockOnly => "locked by the operating system only (PageLock)",
             Unpinned::OverBudget => "over pinned_budget or the system's limit: ordinary memory",
             Unpinned::NotATensor => "text is kept per sample",
@@ -87,6 +94,8 @@ pub(crate) struct Memory {
     budget: Arc<Budget>,
     /// By [`Part`].
     pools: [Pool; 2],
+    /// What the allocator said of itself, once.
+    locks: bool,
     warnings: Warnings,
 }
 
@@ -103,8 +112,9 @@ impl Memory {
             PinMemory::PageLock => Budget::for_os_lock(budget),
             _ => budget.map_or_else(Budget::quarter, Budget::of),
         });
+        let locks = alloc.locks();
         let pool = || Pool::new(Arc::clone(&alloc), Arc::clone(&budget));
-        Memory { policy, pools: [pool(), pool()], budget, warnings: Warnings::default() }
+        Memory { policy, pools: [pool(), pool()], budget, locks, warnings: Warnings::default() }
     }
 
     pub(crate) fn policy(&self) -> &PinMemory {
@@ -113,11 +123,7 @@ impl Memory {
 
     /// Is what it hands out locked, as far as the budget goes?
     pub(crate) fn locks(&self) -> bool {
-        match &self.policy {
-            PinMemory::Off | PinMemory::On => false,
-            PinMemory::PageLock => true,
-            PinMemory::Alloc(own) => own.locks(),
-        }
+        self.locks
     }
 
     pub(crate) fn budget(&self) -> &Budget {
@@ -146,7 +152,8 @@ impl Memory {
             let why = match pool.refusal() {
                 Some(refusal) => refusal.to_string(),
                 None => {
-                    format!("the budget for page-locked memory is {limit}; raise pinned_budget")
+                    let remedy = self.budget.remedy();
+                    format!("the budget for page-locked memory is {limit} ({remedy})")
                 }
             };
             format!("ordinary memory for a batch ({}): {why}", Bytes(bytes as u64))
@@ -191,6 +198,7 @@ impl Memory {
 /// What a loader's memory comes to: see
 /// [`DataLoader::memory`](crate::DataLoader::memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryStats {
     /// Slots of the large fields.
     pub slab: PoolStats,

@@ -9,13 +9,20 @@ pub(crate) struct Warnings(Mutex<Vec<(&'static str, String)>>);
 impl Warnings {
     /// Warns, unless a warning of this `kind` has been given.
     pub(crate) fn once(&self, kind: &'static str, message: impl FnOnce() -> String) {
-        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if given.iter().any(|(k, _)| *k == kind) {
+        let given = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if given().iter().any(|(k, _)| *k == kind) {
             return;
         }
+        // User code, both the text of an error and a subscriber of `tracing`:
+        // not under the lock.
         let message = message();
+        let mut all = given();
+        if all.iter().any(|(k, _)| *k == kind) {
+            return;
+        }
+        all.push((kind, message.clone()));
+        drop(all);
         tracing::warn!("{message}");
-        given.push((kind, message));
     }
 
     pub(crate) fn all(&self) -> Vec<String> {

@@ -4,7 +4,6 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -196,19 +195,10 @@ fn embedded() -> Vec<Vector> {
     ]
 }
 
-/// Those of the reference file, if it is there.
-#[expect(clippy::print_stderr, reason = "a test that skips says why")]
-fn of_the_file() -> Option<Vec<Vector>> {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference/torch_vectors.json");
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) => {
-            eprintln!("skipped: PyTorch's orders, {} ({error})", path.display());
-            return None;
-        }
-    };
-    let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+/// What PyTorch 2.15 gives after `torch.manual_seed(seed)`.
+fn of_the_file() -> Vec<Vector> {
+    let text = include_str!("data/torch_orders.json");
+    let file: serde_json::Value = serde_json::from_str(text).unwrap();
     let number = |value: &serde_json::Value| value.as_u64().unwrap() as usize;
     let cases = file["dataloader_shuffle"].as_array().unwrap().iter();
     let cases = cases.filter(|case| case["mode"] == "default" && case["persistent"] == false);
@@ -221,12 +211,12 @@ fn of_the_file() -> Option<Vec<Vector>> {
         })
         .collect();
     assert!(vectors.len() >= 15, "the file has {} cases for us", vectors.len());
-    Some(vectors)
+    vectors
 }
 
 #[test]
 fn the_order_is_pytorchs() {
-    let vectors = embedded().into_iter().chain(of_the_file().unwrap_or_default());
+    let vectors = embedded().into_iter().chain(of_the_file());
     for (seed, samples, batch_size, drop_last, epochs) in vectors {
         for (workers, persistent) in [(0, false), (2, false), (3, true)] {
             let loader = DataLoader::builder(counting(samples))
@@ -519,7 +509,7 @@ fn a_batch_larger_than_the_data_set() {
                     .build()
                     .unwrap()
             };
-            assert_eq!(all_ids(&build(false)), in_batches(10, 10));
+            assert_eq!(all_ids(build(false)), in_batches(10, 10));
             let loader = build(true);
             assert!(loader.is_empty());
             assert_eq!(loader.iter().count(), 0);

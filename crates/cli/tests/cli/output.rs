@@ -32,7 +32,7 @@ fn the_table_is_for_people() {
     );
     assert!(lines[5].starts_with("pin_memory"), "{}", ran.stdout);
     assert!(lines[6].starts_with("off ") && lines[6].ends_with("  ordinary memory"));
-    assert!(lines[7].starts_with("on ") && lines[7].ends_with("ordinary memory (no CUDA here)"));
+    assert!(lines[7].starts_with("on ") && lines[7].ends_with("ordinary memory (no CUDA yet)"));
     assert!(lines[8].starts_with("verified off: 300 samples of 10 classes"), "{}", ran.stdout);
     // One sentence of verdict comes last, behind an empty line.
     assert_eq!((lines.len(), lines[10]), (12, ""));
@@ -43,7 +43,7 @@ fn the_table_is_for_people() {
 fn each_warning_comes_once() {
     let here = tempfile::tempdir().unwrap();
     let ran = run(here.path(), &format!("{QUICK} --num-workers 1000"));
-    for words in ["num_workers is 1000", "no CUDA here: batches"] {
+    for words in ["num_workers is 1000", "no CUDA yet: batches"] {
         let times = ran.stderr.matches(words).count();
         assert_eq!(times, 1, "{words:?} in: {}", ran.stderr);
     }

@@ -52,7 +52,7 @@ fn has_a_result_for_each_setting() {
         names,
         [
             (Some("off"), Some("ordinary memory")),
-            (Some("on"), Some("ordinary memory (no CUDA here)")),
+            (Some("on"), Some("ordinary memory (no CUDA yet)")),
         ]
     );
     let keys = "pin_memory policy is_pinned is_os_locked device epochs_s mean_s work_s \
@@ -80,7 +80,7 @@ fn has_a_result_for_each_setting() {
         assert_eq!(result["slots"], 5);
     }
     // What the loader warned of stands with the setting that it is about.
-    let warned = |i: usize| results[i]["warnings"].to_string().contains("no CUDA here");
+    let warned = |i: usize| results[i]["warnings"].to_string().contains("no CUDA yet");
     assert_eq!([warned(0), warned(1)], [false, true]);
 }
 

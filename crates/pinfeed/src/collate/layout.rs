@@ -67,7 +67,7 @@ impl Layout {
         catch_unwind(AssertUnwindSafe(|| {
             Grid::new(plan, |part, bytes| memory.acquire(part, bytes))
         }))
-        .unwrap_or_else(|panic| Err(Error::from_panic(panic)))
+        .unwrap_or_else(|panic| Err(Error::from_panic(ErrorKind::Memory, panic)))
     }
 
     /// The shape of a tensor field in the batch.

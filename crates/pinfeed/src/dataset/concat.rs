@@ -2,7 +2,7 @@
 
 use super::{Context, Dataset};
 use crate::error::{BoxError, Error, Result};
-use crate::sample::{Row, SampleRef, Spec};
+use crate::sample::{Row, Rows, SampleRef, Spec};
 
 /// Data sets one after another, as one.
 #[derive(Clone, Debug)]
@@ -55,6 +55,25 @@ impl<D: Dataset> Dataset for ConcatDataset<D> {
     fn get(&self, index: usize, row: &mut Row<'_>, cx: &mut Context) -> Result<(), BoxError> {
         let (part, index) = self.locate(index);
         part.get(index, row, cx)
+    }
+
+    /// By the part's own way, if all samples are of one part: so mostly, where
+    /// the order is the data's.
+    fn get_many(
+        &self,
+        indices: &[usize],
+        rows: &mut Rows<'_>,
+        cx: &mut Context,
+    ) -> Result<(), BoxError> {
+        let located = indices.iter().map(|&index| self.locate(index));
+        let ours = |part: &D| located.clone().all(|(other, _)| std::ptr::eq(part, other));
+        match indices.first().map(|&index| self.locate(index).0).filter(|part| ours(part)) {
+            Some(part) => {
+                let inner: Vec<usize> = located.map(|(_, index)| index).collect();
+                part.get_many(&inner, rows, cx)
+            }
+            None => rows.each(indices, cx, |index, row, cx| self.get(index, row, cx)),
+        }
     }
 
     /// Known only if all parts agree.

@@ -108,7 +108,7 @@ impl Context {
 
 /// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): a bijection that
 /// spreads every input bit over all output bits.
-fn mix(mut z: u64) -> u64 {
+pub(super) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

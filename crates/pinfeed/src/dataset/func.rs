@@ -1,5 +1,7 @@
 //! A data set from a closure.
 
+use std::fmt;
+
 use super::{Context, Dataset};
 use crate::error::BoxError;
 use crate::sample::{Row, Rows, Sample};
@@ -31,10 +33,16 @@ where
 }
 
 /// See [`from_fn`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct FnDataset<F> {
     len: usize,
     get: F,
+}
+
+impl<F> fmt::Debug for FnDataset<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FnDataset").field("len", &self.len).finish_non_exhaustive()
+    }
 }
 
 impl<S, F> Dataset for FnDataset<F>

@@ -1,5 +1,6 @@
 //! Made-up data, the same on every machine.
 
+use super::context::mix;
 use super::{Context, Dataset, TensorDataset};
 use crate::error::{BoxError, Error, Kind, Result};
 use crate::sample::{Row, Rows, SampleRef, Spec};
@@ -81,12 +82,6 @@ fn noise(image: &mut [u8], seed: u64, index: usize) {
     }
     let len = rest.len();
     rest.copy_from_slice(&word(whole)[..len]);
-}
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cold]

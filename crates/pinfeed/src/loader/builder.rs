@@ -1,7 +1,8 @@
 //! The builder: PyTorch's settings, checked once.
 
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -181,9 +182,11 @@ impl<D: Dataset + 'static> Builder<D> {
             prefetch: AtomicUsize::new(prefetch),
             guess: Guess::default(),
             epochs: Mutex::new(Epochs { generator: Generator::manual_seed(seed), next: 0 }),
+            batches: AtomicUsize::new(usize::MAX),
             live: Mutex::default(),
             made: Moment::now(),
         });
+        shared.batches.store(shared.count_batches(), Ordering::Relaxed);
         shared.warn_of_settings();
         // A layout known beforehand: the first batch need not be guessed, and
         // memory that will not do is refused now.
@@ -238,7 +241,7 @@ impl<D: Dataset> Shared<D> {
     fn warn_of_settings(&self) {
         if matches!(self.memory.policy(), PinMemory::On) {
             self.warnings().once("cuda", || {
-                "pin_memory is on, but there is no CUDA here: batches are in ordinary memory and \
+                "pin_memory is on, but this version of pinfeed has no CUDA yet: batches are in ordinary memory and \
                  is_pinned() says false; use PinMemory::PageLock to keep them resident"
                     .to_owned()
             });
@@ -253,5 +256,15 @@ impl<D: Dataset> Shared<D> {
                 )
             });
         }
+    }
+}
+
+impl<D> fmt::Debug for Builder<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("batch_size", &self.batch_size)
+            .field("num_workers", &self.num_workers)
+            .field("pin_memory", &self.pin_memory)
+            .finish_non_exhaustive()
     }
 }

@@ -1,11 +1,12 @@
 //! The worker threads.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::job::{self, JobQueue};
+use super::job::{self, JobQueue, Outcome};
 use super::maker::Maker;
 use super::shared::Shared;
 use crate::dataset::{Context, Dataset};
@@ -22,9 +23,12 @@ struct Worker {
     status: Arc<Status>,
     /// Set when another thread has taken its place.
     leave: Arc<AtomicBool>,
-    /// What the last patrol saw it at.
-    seen: (u64, u64, usize),
+    /// What a patrol saw it at, and since when.
+    seen: (Place, Instant),
 }
+
+/// Epoch, batch, index.
+type Place = (u64, u64, usize);
 
 /// What a worker is doing, for messages. Written by the worker without any
 /// lock; what is read may be a moment old, which a message can bear.
@@ -40,9 +44,8 @@ pub(super) struct Status {
 
 const IDLE: u64 = u64::MAX;
 
-/// Of claims this short, one in so many is timed.
-const SHORT: Duration = Duration::from_micros(10);
-const TIMED: u32 = 16;
+/// A worker that has been in one sample for so long, for nobody, is stuck.
+const STUCK: Duration = Duration::from_secs(1);
 
 impl Crew {
     /// Starts the workers.
@@ -74,8 +77,11 @@ impl Crew {
             index: Arc::default(),
         });
         let leave = Arc::new(AtomicBool::new(false));
-        let worker =
-            Worker { status: Arc::clone(&status), leave: Arc::clone(&leave), seen: (IDLE, 0, 0) };
+        let worker = Worker {
+            status: Arc::clone(&status),
+            leave: Arc::clone(&leave),
+            seen: ((IDLE, 0, 0), Instant::now()),
+        };
         let queue = self.queue.clone();
         let shared = Arc::clone(shared);
         thread::Builder::new()
@@ -83,21 +89,24 @@ impl Crew {
             .spawn(move || {
                 let cx = Context::new(Some(number), Arc::clone(&status.index));
                 let mut maker = Maker::new(cx);
-                let mut claims = 0u32;
-                let mut short = false;
                 while let Some(claim) = queue.claim(&leave) {
-                    status.ticket.store(claim.payload().number, Ordering::Relaxed);
-                    status.epoch.store(claim.payload().epoch, Ordering::Relaxed);
-                    // Reading the clock takes as long as a small batch.
-                    let timed = !short || claims.is_multiple_of(TIMED);
-                    let begun = timed.then(Instant::now);
-                    let samples = job::run(claim, &shared, &mut maker);
-                    if let Some(begun) = begun {
-                        let took = begun.elapsed();
-                        queue.took(samples, took);
-                        short = took < SHORT;
+                    let (epoch, ticket) = (claim.payload().epoch, claim.payload().number);
+                    status.ticket.store(ticket, Ordering::Relaxed);
+                    status.epoch.store(epoch, Ordering::Relaxed);
+                    let rescue = claim.rescue();
+                    let begun = Instant::now();
+                    // User code is caught where it is called. Should a panic get
+                    // this far all the same, nobody must wait for the batch.
+                    let run = AssertUnwindSafe(|| job::run(claim, &shared, &mut maker));
+                    match catch_unwind(run) {
+                        Ok(0) => {}
+                        Ok(samples) => queue.took(samples, begun.elapsed()),
+                        Err(panic) => {
+                            let error = Error::from_panic(Kind::Thread, panic);
+                            let error = error.at_batch(ticket).at_worker(Some(number));
+                            rescue.deliver(Outcome::One(Err(error)));
+                        }
                     }
-                    claims = claims.wrapping_add(1);
                     status.epoch.store(IDLE, Ordering::Relaxed);
                 }
             })
@@ -109,7 +118,7 @@ impl Crew {
     }
 
     /// Replaces workers that are in user code for an iterator that is gone, and
-    /// were in the same sample at the last `patrol`: `is_live` says which
+    /// have been in the same sample for long: `is_live` says which
     /// epochs have an iterator. The replaced leave when they come back.
     ///
     /// Returns what they were stuck in.
@@ -117,27 +126,31 @@ impl Crew {
         &self,
         shared: &Arc<Shared<D>>,
         is_live: impl Fn(u64) -> bool,
-    ) -> Result<Vec<String>> {
+    ) -> Vec<String> {
         let mut stuck = Vec::new();
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         for (number, worker) in workers.iter_mut().enumerate() {
-            let seen = worker.status.seen();
-            let before = std::mem::replace(&mut worker.seen, seen);
-            if seen.0 == IDLE || is_live(seen.0) || seen != before {
+            let place = worker.status.place();
+            if worker.seen.0 != place {
+                worker.seen = (place, Instant::now());
+            }
+            let long = worker.seen.1.elapsed() >= STUCK;
+            if place.0 == IDLE || is_live(place.0) || !long {
                 continue;
             }
-            let new = self.spawn(number, shared)?;
+            // Without another thread the next patrol tries again.
+            let Ok(new) = self.spawn(number, shared) else { continue };
             let old = std::mem::replace(worker, new);
             old.leave.store(true, Ordering::Relaxed);
             stuck.push(format!("worker {number} in sample {}", old.status.index()));
         }
-        Ok(stuck)
+        stuck
     }
 
     /// Who has rows of this batch (of any, if `None`), and where they are.
     pub(super) fn busy_with(&self, epoch: u64, ticket: Option<u64>) -> Vec<(usize, usize)> {
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = workers.iter().map(|worker| worker.status.seen()).enumerate();
+        let at = workers.iter().map(|worker| worker.status.place()).enumerate();
         at.filter(|(_, seen)| seen.0 == epoch && ticket.is_none_or(|ticket| seen.1 == ticket))
             .map(|(number, seen)| (number, seen.2))
             .collect()
@@ -145,8 +158,7 @@ impl Crew {
 }
 
 impl Status {
-    /// Epoch, ticket, index.
-    fn seen(&self) -> (u64, u64, usize) {
+    fn place(&self) -> Place {
         let epoch = self.epoch.load(Ordering::Relaxed);
         (epoch, self.ticket.load(Ordering::Relaxed), self.index())
     }

@@ -51,8 +51,7 @@ impl IndexBatches {
         let taken = catch_unwind(AssertUnwindSafe(|| source.take_into(size, out)));
         if let Err(panic) = taken {
             self.source = None;
-            let error = Error::from_panic(panic);
-            return Some(Err(Error::new(Kind::Sampler, "the sampler panicked").with_source(error)));
+            return Some(Err(Error::from_panic(Kind::Sampler, panic)));
         }
         self.given += out.len();
         if out.len() > size || self.given > self.declared {

@@ -10,7 +10,7 @@ use pinfeed_mem::Next;
 use super::crew::Crew;
 use super::direct::Direct;
 use super::indices::IndexBatches;
-use super::job::{Job, JobLane, Outcome};
+use super::job::{Bundle, Job, JobLane, Outcome};
 use super::shared::Shared;
 use crate::batch::Batch;
 use crate::dataset::Dataset;
@@ -19,6 +19,9 @@ use crate::error::{Error, Kind, Result};
 /// How long to wait before looking for workers that are stuck in the samples
 /// of an iterator that is gone.
 const PATROL: Duration = Duration::from_secs(1);
+
+/// How long a bundle may take before the batches it has are taken out of it.
+const LATE: Duration = Duration::from_millis(1);
 
 /// One pass over the data: an iterator of `Result<Batch>`.
 ///
@@ -34,7 +37,9 @@ pub struct Iter<D: Dataset + 'static> {
     issued: u64,
     given: u64,
     batches: IndexBatches,
-    /// Batches of a bundle, made and not yet handed over.
+    /// The bundles issued, as long as their tickets are not back.
+    bundles: VecDeque<Arc<Bundle>>,
+    /// Their batches, taken and not yet handed over.
     ready: VecDeque<Result<Batch>>,
     mode: Mode,
     /// What kept the epoch from beginning; the first `next` gives it.
@@ -74,6 +79,7 @@ impl<D: Dataset + 'static> Iter<D> {
             issued: 0,
             given: 0,
             batches,
+            bundles: VecDeque::new(),
             ready: VecDeque::new(),
             mode,
             failed: None,
@@ -92,6 +98,7 @@ impl<D: Dataset + 'static> Iter<D> {
             issued: 0,
             given: 0,
             batches,
+            bundles: VecDeque::new(),
             ready: VecDeque::new(),
             mode: Mode::Over,
             failed: Some(error),
@@ -110,14 +117,16 @@ impl<D: Dataset + 'static> Iter<D> {
         let window = self.shared.window();
         let ahead = usize::try_from(self.issued - self.given).unwrap_or(usize::MAX);
         let mut room = window.saturating_sub(ahead);
-        // A bundle comes back as a whole: not where it is said who is late, or
-        // where each batch is wanted as soon as it is made.
-        let bundles = settings.timeout.is_none() && settings.in_order;
-        if bundles && lane.is_light(settings.batch_size) {
-            if room >= window.div_ceil(2) {
-                self.issue_bundle(room);
+        // Not where it is to be said who is late, or where each batch is wanted
+        // as soon as it is made.
+        if settings.timeout.is_none() && settings.in_order {
+            let together = lane.together(settings.batch_size).min(window.div_ceil(2));
+            if together > 1 {
+                if room >= together {
+                    self.issue_bundle(together);
+                }
+                return;
             }
-            return;
         }
         while room > 0 {
             let mut indices = Vec::new();
@@ -153,8 +162,9 @@ impl<D: Dataset + 'static> Iter<D> {
             self.issued += 1;
         }
         if !indices.is_empty() {
-            let job = Job::bundle(epoch, number, indices, size);
+            let (job, bundle) = Job::bundle(epoch, number, indices, size);
             lane.issue(job.rows(), job);
+            self.bundles.push_back(bundle);
         }
         if let Some(error) = refused {
             let job = Job::failed(epoch, self.issued, error);
@@ -163,47 +173,59 @@ impl<D: Dataset + 'static> Iter<D> {
         }
     }
 
-    /// Waits for the workers' next result.
-    fn wait(&mut self) -> Option<Result<Batch>> {
-        if let Some(batch) = self.ready.pop_front() {
-            return Some(batch);
-        }
-        self.read_ahead();
-        match self.wait_for_ticket()? {
-            Outcome::One(batch) => Some(batch),
-            Outcome::Bundle(batches) => {
-                self.ready.extend(batches);
-                self.ready.pop_front()
-            }
-        }
+    /// Takes the first bundle, if batch `number` is in it.
+    fn bundle_of(&mut self, number: u64) -> Option<Arc<Bundle>> {
+        self.bundles.pop_front_if(|bundle| bundle.has(number))
     }
 
-    fn wait_for_ticket(&mut self) -> Option<Outcome> {
-        let Mode::Workers { lane, crew } = &mut self.mode else { return None };
-        let timeout = self.shared.settings.timeout;
-        let patrols = self.shared.settings.persistent_workers;
-        if !patrols && timeout.is_none() {
-            return match lane.next(None) {
-                Next::Ready(result) => Some(result),
-                Next::Empty | Next::TimedOut => None,
-            };
-        }
+    /// Waits for the workers' next batch.
+    fn wait(&mut self) -> Option<Result<Batch>> {
         let mut begun = None;
         loop {
-            let waited = begun.map_or(Duration::ZERO, |b: Instant| b.elapsed());
-            let left = timeout.map(|timeout| timeout.saturating_sub(waited));
-            let slice = left.map_or(PATROL, |left| if patrols { left.min(PATROL) } else { left });
-            match lane.next(Some(slice)) {
-                Next::Ready(result) => return Some(result),
+            if let Some(batch) = self.ready.pop_front() {
+                return Some(batch);
+            }
+            self.read_ahead();
+            let Mode::Workers { lane, crew } = &mut self.mode else { return None };
+            let settings = &self.shared.settings;
+            let patrols = settings.persistent_workers;
+            let slice = match (self.bundles.is_empty(), settings.timeout, patrols) {
+                (false, ..) => Some(LATE),
+                (true, Some(timeout), true) => Some(timeout.min(PATROL)),
+                (true, Some(timeout), false) => Some(timeout),
+                (true, None, true) => Some(PATROL),
+                (true, None, false) => None,
+            };
+            match lane.next(slice) {
+                Next::Ready(Outcome::Bundle) => {
+                    if let Some(bundle) = self.bundles.pop_front() {
+                        bundle.take_into(&mut self.ready);
+                    }
+                    continue;
+                }
+                Next::Ready(Outcome::One(batch)) => {
+                    // In a bundle's place: whoever made it broke down.
+                    if let Some(bundle) = self.bundle_of(self.given) {
+                        bundle.take_into(&mut self.ready);
+                        self.ready.push_back(batch);
+                        continue;
+                    }
+                    return Some(batch);
+                }
                 Next::Empty => return None,
                 Next::TimedOut => {}
             }
-            let since = *begun.get_or_insert_with(|| Instant::now() - slice);
-            if let Some(timeout) = timeout.filter(|&timeout| since.elapsed() >= timeout) {
-                let number = Some(self.given).filter(|_| self.shared.settings.in_order);
-                return Some(Outcome::One(Err(timed_out(crew, self.epoch, number, timeout))));
+            // Something takes long. What a bundle has before it comes now.
+            if let Some(bundle) = self.bundles.front().filter(|bundle| bundle.has(self.given)) {
+                bundle.take_into(&mut self.ready);
             }
-            if patrols {
+            let slice = slice.unwrap_or_default();
+            let waited = begun.get_or_insert_with(|| Instant::now() - slice).elapsed();
+            if let Some(timeout) = settings.timeout.filter(|&timeout| waited >= timeout) {
+                let number = Some(self.given).filter(|_| settings.in_order);
+                return Some(Err(timed_out(crew, self.epoch, number, timeout)));
+            }
+            if patrols && waited >= PATROL {
                 patrol(crew, &self.shared);
             }
         }
@@ -214,18 +236,15 @@ impl<D: Dataset + 'static> Iter<D> {
 /// so.
 fn patrol<D: Dataset + 'static>(crew: &Crew, shared: &Arc<Shared<D>>) {
     let live = shared.live.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    match crew.patrol(shared, |epoch| live.contains(&epoch)) {
-        Ok(stuck) if stuck.is_empty() => {}
-        Ok(stuck) => shared.warnings().once("stuck", || {
+    let stuck = crew.patrol(shared, |epoch| live.contains(&epoch));
+    if !stuck.is_empty() {
+        shared.warnings().once("stuck", || {
             format!(
                 "stuck in the data set, for an iterator that was dropped: {}; other threads have \
                  taken their place",
                 stuck.join(", ")
             )
-        }),
-        Err(error) => shared.warnings().once("thread", || {
-            format!("a worker is stuck for an iterator that was dropped, and {error}")
-        }),
+        });
     }
 }
 

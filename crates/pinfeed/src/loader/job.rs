@@ -1,9 +1,11 @@
 //! A ticket's payload: a batch on its way through the workers, or several
 //! small ones.
 
+use std::collections::VecDeque;
 use std::mem;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pinfeed_mem::{Claim, Finished, Lane, Queue};
 
@@ -25,7 +27,7 @@ pub(super) struct Job {
     /// Batches of so many samples, so small that handing over each by itself
     /// would cost more than making it: one thread makes them all. The ticket
     /// then has one row, and the fields below are not used.
-    bundle: Option<Bundle>,
+    bundle: Option<Arc<Bundle>>,
     /// The layout its slots were laid out for, once they are.
     layout: OnceLock<Arc<Layout>>,
     /// The lowest row that failed so far: later ones need not be made.
@@ -35,17 +37,42 @@ pub(super) struct Job {
     made: Mutex<Made>,
 }
 
-struct Bundle {
+/// Several small batches, and those of them that are made. The iterator takes
+/// them all when the ticket comes back; sooner, if that takes long.
+pub(super) struct Bundle {
+    /// The numbers of its batches.
+    numbers: Range<u64>,
     batch_size: usize,
-    /// Room for the batches: had, and in the end freed, by the thread that
+    made: Mutex<Vec<Result<Batch>>>,
+}
+
+impl Bundle {
+    /// Room for so many batches: had, and in the end freed, by the thread that
     /// issues the ticket.
-    batches: Mutex<Vec<Result<Batch>>>,
+    fn new(first: u64, batch_size: usize, batches: usize) -> Arc<Self> {
+        let made = Mutex::new(Vec::with_capacity(batches));
+        Arc::new(Bundle { numbers: first..first + batches as u64, batch_size, made })
+    }
+
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.numbers.contains(&number)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Result<Batch>>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves what is made to the end of `ready`.
+    pub(super) fn take_into(&self, ready: &mut VecDeque<Result<Batch>>) {
+        ready.extend(self.lock().drain(..));
+    }
 }
 
 /// What a ticket comes back with.
 pub(super) enum Outcome {
     One(Result<Batch>),
-    Bundle(Vec<Result<Batch>>),
+    /// The bundle has the batches.
+    Bundle,
 }
 
 pub(super) type JobQueue = Queue<Job, Outcome>;
@@ -67,10 +94,15 @@ impl Job {
     }
 
     /// Several batches, each of `batch_size` samples but for the last.
-    pub(super) fn bundle(epoch: u64, number: u64, indices: Vec<usize>, batch_size: usize) -> Self {
-        let room = Vec::with_capacity(indices.len().div_ceil(batch_size));
-        let bundle = Bundle { batch_size, batches: Mutex::new(room) };
-        Job { bundle: Some(bundle), ..Self::new(epoch, number, indices) }
+    pub(super) fn bundle(
+        epoch: u64,
+        number: u64,
+        indices: Vec<usize>,
+        batch_size: usize,
+    ) -> (Self, Arc<Bundle>) {
+        let bundle = Bundle::new(number, batch_size, indices.len().div_ceil(batch_size));
+        let job = Self::new(epoch, number, indices);
+        (Job { bundle: Some(Arc::clone(&bundle)), ..job }, bundle)
     }
 
     /// A batch that can not be made: its error comes at its turn.
@@ -98,32 +130,37 @@ impl Job {
 }
 
 /// Does the work of a claim; with the last of a ticket, hands over what it
-/// comes to. Returns how many samples that were.
+/// comes to. Returns how many samples were made; 0 if that is not known, or
+/// says nothing of what they cost.
 pub(super) fn run<D: Dataset>(mut claim: JobClaim, shared: &Shared<D>, maker: &mut Maker) -> usize {
     let job = claim.payload();
     maker.cx.serve(job.epoch, shared.settings.seed);
     maker.cx.watch(claim.cancelled());
     if let Some(bundle) = &job.bundle {
-        let samples = job.indices.len();
-        let batches = make_bundle(job, bundle, shared, maker);
+        let samples = make_bundle(job, bundle, shared, maker);
         if let Some(finished) = claim.finish() {
-            finished.deliver(Outcome::Bundle(batches));
+            finished.deliver(Outcome::Bundle);
         }
         return samples;
     }
     let rows = claim.rows();
+    let mut samples = 0;
     // Rows are claimed in order, so every row below one that failed is made.
     if job.failed.load(Ordering::Relaxed) > rows.start && !maker.cx.is_cancelled() {
         let mut made = Made::default();
         if let Err(error) = rows_of(&mut claim, shared, &mut maker.cx, &mut made) {
             made.fail(rows.start, error);
         }
+        samples = if made.failure.is_none() { rows.len() } else { 0 };
         claim.payload().add(made);
     }
-    if let Some(finished) = claim.finish() {
+    // For a dropped iterator nothing is collated: its rows are not all made.
+    if let Some(finished) = claim.finish()
+        && !maker.cx.is_cancelled()
+    {
         end(finished, shared);
     }
-    rows.len()
+    samples
 }
 
 /// Makes the batches of a bundle, one after the other.
@@ -132,16 +169,18 @@ fn make_bundle<D: Dataset>(
     bundle: &Bundle,
     shared: &Shared<D>,
     maker: &mut Maker,
-) -> Vec<Result<Batch>> {
-    let mut made = bundle.batches.lock().map(|mut room| mem::take(&mut *room)).unwrap_or_default();
+) -> usize {
+    let mut samples = 0;
     let batches = job.indices.chunks(bundle.batch_size);
     for (number, indices) in (job.number..).zip(batches) {
         if maker.cx.is_cancelled() {
             break;
         }
-        made.push(maker.make(shared, number, indices));
+        let batch = maker.make(shared, number, indices);
+        samples += batch.as_ref().map_or(0, Batch::len);
+        bundle.lock().push(batch);
     }
-    made
+    samples
 }
 
 /// An error is one of memory; what the data set did wrong is in `made`.

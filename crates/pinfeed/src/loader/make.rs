@@ -71,7 +71,7 @@ fn write_rows<D: Dataset>(
     cx: &mut Context,
 ) -> std::result::Result<(), Failure> {
     // Unwind safe: after a panic, what was being written is thrown away.
-    let tried = caught(|| dataset.get_many(indices, rows, cx));
+    let tried = caught(ErrorKind::Dataset, || dataset.get_many(indices, rows, cx));
     let error = match tried {
         Ok(()) if rows.is_complete() => return Ok(()),
         Ok(()) => {
@@ -89,7 +89,9 @@ fn write_rows<D: Dataset>(
     // A column was being filled. Which sample is to blame is found out one by
     // one; should none fail now, the batch is whole.
     rows.restart();
-    let again = caught(|| rows.each(indices, cx, |index, row, cx| dataset.get(index, row, cx)));
+    let again = caught(ErrorKind::Dataset, || {
+        rows.each(indices, cx, |index, row, cx| dataset.get(index, row, cx))
+    });
     match again {
         Ok(()) => Ok(()),
         Err(error) => {
@@ -100,12 +102,15 @@ fn write_rows<D: Dataset>(
     }
 }
 
-/// Runs user code; a panic is an error.
-pub(super) fn caught(call: impl FnOnce() -> std::result::Result<(), BoxError>) -> Result<()> {
+/// Runs user code of a stage; a panic is an error.
+fn caught(
+    stage: ErrorKind,
+    call: impl FnOnce() -> std::result::Result<(), BoxError>,
+) -> Result<()> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Error::from_user(ErrorKind::Dataset, error)),
-        Err(panic) => Err(Error::from_panic(panic)),
+        Ok(Err(error)) => Err(Error::from_user(stage, error)),
+        Err(panic) => Err(Error::from_panic(stage, panic)),
     }
 }
 
@@ -203,8 +208,7 @@ impl Whole<'_> {
         spilled.sort_unstable_by_key(|(row, _)| *row);
         let samples: Vec<SampleBuf> = spilled.into_iter().map(|(_, sample)| sample).collect();
         let mut batch = BatchMut::new(&shared.memory);
-        caught(|| collate.collate(&samples, &mut batch))
-            .map_err(|error| if error.is_panic() { error } else { error.into_collate() })?;
+        caught(ErrorKind::Collate, || collate.collate(&samples, &mut batch))?;
         let made = batch.finish()?;
         Ok(Batch::new(
             self.number,

@@ -13,6 +13,7 @@ mod shared;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::crew::Crew;
@@ -68,7 +69,8 @@ impl<D: Dataset + 'static> DataLoader<D> {
         if !shared.made.same_process() {
             return Err(iter::forked("loader"));
         }
-        let len = shared.dataset.len();
+        let len = catch_unwind(AssertUnwindSafe(|| shared.dataset.len()))
+            .map_err(|panic| Error::from_panic(Kind::Dataset, panic))?;
         let settings = &shared.settings;
         let (epoch, source, declared) = {
             let mut epochs = shared.epochs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,12 +82,13 @@ impl<D: Dataset + 'static> DataLoader<D> {
             (epoch, source, declared)
         };
         let crew = if settings.num_workers == 0 { None } else { Some(self.crew()?) };
-        shared.live.lock().unwrap_or_else(PoisonError::into_inner).push(epoch);
-        shared.set_base();
-        shared.memory.trim();
         let (size, drop_last) = (settings.batch_size, settings.drop_last);
         let batches = IndexBatches::new(source, declared, size, drop_last, len);
         let count = IndexBatches::count(declared, size, drop_last);
+        shared.batches.store(count, Ordering::Relaxed);
+        shared.live.lock().unwrap_or_else(PoisonError::into_inner).push(epoch);
+        shared.set_base();
+        shared.memory.trim();
         Ok(Iter::new(Arc::clone(shared), epoch, batches, count, crew))
     }
 
@@ -104,7 +107,7 @@ impl<D: Dataset + 'static> DataLoader<D> {
 
     /// The number of batches of an epoch.
     pub fn len(&self) -> usize {
-        self.shared.batches()
+        self.shared.count_batches()
     }
 
     /// Has an epoch no batches?
@@ -130,7 +133,7 @@ impl<D: Dataset + 'static> DataLoader<D> {
     /// Batches read ahead per worker; less than was set if the budget asked
     /// for it.
     pub fn prefetch_factor(&self) -> usize {
-        self.shared.prefetch.load(std::sync::atomic::Ordering::Relaxed)
+        self.shared.prefetch.load(Ordering::Relaxed)
     }
 
     /// What the loader had to say that is no error, each once.
@@ -161,12 +164,21 @@ impl Order {
         match sampled {
             Ok((Ok(indices), declared)) => Ok((indices, declared)),
             Ok((Err(error), _)) => Err(Error::from_user(Kind::Sampler, error)),
-            Err(panic) => Err(Error::from_panic(panic)),
+            Err(panic) => Err(Error::from_panic(Kind::Sampler, panic)),
         }
     }
 }
 
 impl<D: Dataset + 'static> IntoIterator for &DataLoader<D> {
+    type Item = Result<crate::Batch>;
+    type IntoIter = Iter<D>;
+
+    fn into_iter(self) -> Iter<D> {
+        self.iter()
+    }
+}
+
+impl<D: Dataset + 'static> IntoIterator for DataLoader<D> {
     type Item = Result<crate::Batch>;
     type IntoIter = Iter<D>;
 

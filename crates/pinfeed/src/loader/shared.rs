@@ -38,6 +38,9 @@ pub(crate) struct Shared<D> {
     /// The layout of the last batch of any epoch: the guess for the next.
     pub(crate) guess: Guess,
     pub(crate) epochs: Mutex<Epochs>,
+    /// Batches of an epoch, as counted when the last one began: asked of the data
+    /// set and the sampler then, and of nobody later.
+    pub(crate) batches: AtomicUsize,
     /// The epochs that have a live iterator.
     pub(crate) live: Mutex<Vec<u64>>,
     pub(crate) made: Moment,
@@ -76,11 +79,11 @@ impl<D: Dataset> Shared<D> {
     fn slots_for(&self, prefetch: usize) -> usize {
         let workers = self.settings.num_workers;
         let slots = if workers == 0 { 1 } else { self.window_for(prefetch).saturating_add(1) };
-        slots.min(self.batches()).max(1)
+        slots.min(self.batches.load(Ordering::Relaxed)).max(1)
     }
 
-    /// The number of batches of an epoch.
-    pub(crate) fn batches(&self) -> usize {
+    /// The number of batches of an epoch that begins now.
+    pub(crate) fn count_batches(&self) -> usize {
         let samples = match &self.order {
             Order::Sampler(sampler) => sampler.len(),
             Order::Sequential | Order::Shuffled => self.dataset.len(),
@@ -125,11 +128,11 @@ impl<D: Dataset> Shared<D> {
         self.warnings().once("prefetch", || {
             format!(
                 "prefetch_factor lowered from {before} to {after}: {} slots of {} are what the \
-                 budget for page-locked memory ({}) holds; raise pinned_budget or take a smaller \
-                 batch_size",
+                 budget for page-locked memory ({}) holds ({}), or take a smaller batch_size",
                 self.base_slots(),
                 Bytes(slot_bytes as u64),
-                Bytes(budget.limit() as u64)
+                Bytes(budget.limit() as u64),
+                budget.remedy()
             )
         });
         Ok(())

@@ -416,10 +416,10 @@ impl<'a> Rows<'a> {
         Some(self.row.columns.as_mut_slice())
     }
 
-    /// The column of samples that are one scalar, if that is the layout, and
-    /// where to tell which of them is being made.
+    /// The column of samples that are one scalar, if that is the layout; their
+    /// indices as the loader knows them; and where to tell which is being made.
     #[inline]
-    pub(crate) fn scalars<T: Element>(&mut self) -> Option<(&mut [T], Making<'_>)> {
+    pub(crate) fn scalars<T: Element>(&mut self) -> Option<(&mut [T], &'a [usize], Making<'_>)> {
         let [field] = &self.row.spec?.fields[..] else { return None };
         if self.begun > 0 || field.name.is_some() || !field.kind.is_tensor(T::DTYPE, &[]) {
             return None;
@@ -429,7 +429,7 @@ impl<'a> Rows<'a> {
             column.fill(0);
         }
         let column = bytemuck::checked::try_cast_slice_mut(column).ok()?;
-        Some((column, Making { begun: &mut self.begun, now: 0 }))
+        Some((column, self.indices, Making { begun: &mut self.begun, now: 0 }))
     }
 
     /// The row that was being written when the data set stopped.
@@ -480,6 +480,6 @@ impl Drop for Making<'_> {
 }
 
 #[cold]
-fn cancelled() -> BoxError {
+pub(super) fn cancelled() -> BoxError {
     Error::new(ErrorKind::Cancelled, "the iterator was dropped").into()
 }

@@ -1,6 +1,6 @@
 //! [`Sample`]: Rust values that can be written as a sample.
 
-use super::row::{Row, Rows};
+use super::row::{Row, Rows, cancelled};
 use crate::dataset::Context;
 use crate::error::{BoxError, Result};
 use crate::tensor::{Element, Tensor};
@@ -10,6 +10,10 @@ use crate::tensor::{Element, Tensor};
 ///
 /// Scalars, [`Tensor`]s, arrays, slices and vectors (one dimension), strings, and tuples
 /// of these; structs by `#[derive(Sample)]`, whose field names are kept.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can not be written as a sample",
+    note = "a `usize` is cast (`as i64`), a struct gets `#[derive(Sample)]`"
+)]
 pub trait Sample {
     /// Writes the value's fields to `row`.
     ///
@@ -51,8 +55,12 @@ macro_rules! scalars {
                 cx: &mut Context,
                 mut make: impl FnMut(usize) -> Result<Self, BoxError>,
             ) -> Result<(), BoxError> {
-                if let Some((column, mut making)) = rows.scalars::<$ty>() {
-                    for (cell, &index) in column.iter_mut().zip(indices) {
+                if let Some((column, outer, mut making)) = rows.scalars::<$ty>() {
+                    for ((cell, &outer), &index) in column.iter_mut().zip(outer).zip(indices) {
+                        if cx.is_cancelled() {
+                            return Err(cancelled());
+                        }
+                        cx.enter(outer);
                         making.now += 1;
                         *cell = make(index)?;
                     }

@@ -16,7 +16,7 @@ use crate::{WORKERS, only_error};
 
 type CollateFn = fn(&[SampleBuf], &mut BatchMut<'_>) -> Result<(), BoxError>;
 
-fn stack(samples: &[SampleBuf], batch: &mut BatchMut<'_>) -> Result<(), BoxError> {
+pub(crate) fn stack(samples: &[SampleBuf], batch: &mut BatchMut<'_>) -> Result<(), BoxError> {
     batch.allocate(&Spec::new().unnamed(DType::I64, &[samples.len()])?)?;
     for (cell, sample) in batch.tensor_mut::<i64>(0)?.iter_mut().zip(samples) {
         let field = sample.as_ref().get(0).ok_or("no field")?;
@@ -25,7 +25,7 @@ fn stack(samples: &[SampleBuf], batch: &mut BatchMut<'_>) -> Result<(), BoxError
     Ok(())
 }
 
-fn has(samples: &[SampleBuf], index: i64) -> bool {
+pub(crate) fn has(samples: &[SampleBuf], index: i64) -> bool {
     let first =
         |sample: &SampleBuf| sample.as_ref().get(0)?.as_slice::<i64>().ok()?.first().copied();
     samples.iter().any(|sample| first(sample) == Some(index))

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use pinfeed::{Batch, BoxError, DType, DataLoader, Dataset, PinMemory, Result, Row, Spec, Tensor};
 
-use crate::common::{LIMIT, may_lock, samples, text_without_worker, within, write_rich};
+use crate::common::{
+    LIMIT, check_rich, may_lock, samples, text_without_worker, within, write_rich,
+};
 use crate::{WORKERS, failed, turns};
 
 type Write = fn(usize, &mut Row<'_>) -> Result<(), BoxError>;
@@ -180,6 +182,43 @@ fn bo_18_wherever_the_odd_one_is() {
                 }
             }
             assert!(texts.len() <= 1, "one text: {texts:#?}");
+        }
+    }
+}
+
+/// A good epoch after a bad one: nothing of it is left, in the slots or beside.
+#[test]
+fn bo_18_a_good_epoch_after() {
+    for workers in WORKERS {
+        for pin_memory in [PinMemory::Off, PinMemory::PageLock] {
+            let data = samples(24, |index, row, cx| {
+                let odd = cx.epoch() % 2 == 0 && index % 8 == 6;
+                write_rich(index, if odd { 299 } else { 300 }, row)
+            });
+            let loader = DataLoader::builder(data)
+                .batch_size(8)
+                .num_workers(workers)
+                .pin_memory(pin_memory)
+                .build()
+                .unwrap();
+            for epoch in 0..6 {
+                for (number, turn) in loader.iter().enumerate() {
+                    match turn {
+                        Ok(batch) => {
+                            let first = number * 8;
+                            let expected: Vec<_> = (first..first + 8).collect();
+                            assert_eq!(check_rich(&batch, 300), expected);
+                            assert_eq!(epoch % 2, 1);
+                        }
+                        Err(error) => {
+                            assert_eq!(epoch % 2, 0, "{error}");
+                            assert_eq!(error.index(), Some(number * 8 + 6), "{error}");
+                        }
+                    }
+                }
+                let memory = loader.memory();
+                assert_eq!((memory.slab.in_use, memory.small.in_use), (0, 0));
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod layout;
 mod many;
 mod memory;
 mod sampler;
+mod small;
 
 use std::time::Duration;
 

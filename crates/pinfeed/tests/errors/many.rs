@@ -143,7 +143,7 @@ where
 {
     let spec = Some(Spec::new().unnamed(DType::I64, &[]).unwrap());
     let data = Many { len: 10, bad: Bad(Vec::new()), spec, get_many };
-    let turns = turns(&DataLoader::builder(data).batch_size(3).build().unwrap());
+    let turns = turns(DataLoader::builder(data).batch_size(3).build().unwrap());
     for (turn, expected) in turns.iter().zip(in_batches(10, 3)) {
         assert!(turn.as_ref().is_err() || turn.as_ref() == Ok(&expected), "{turn:?}");
     }

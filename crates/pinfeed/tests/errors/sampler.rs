@@ -7,9 +7,9 @@ use pinfeed::{BoxError, DataLoader, Error, Generator, Indices, Sampler};
 use crate::common::{LIMIT, counting, in_batches, within};
 use crate::{WORKERS, failed, turns};
 
-struct Sampled<F> {
-    len: usize,
-    indices: F,
+pub(crate) struct Sampled<F> {
+    pub(crate) len: usize,
+    pub(crate) indices: F,
 }
 
 impl<F, I> Sampler for Sampled<F>

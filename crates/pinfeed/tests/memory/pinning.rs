@@ -24,11 +24,9 @@ fn bo_07_no_cuda() {
                 let tensor = batch.tensor_at(0).unwrap();
                 assert!(!tensor.is_pinned() && !tensor.is_os_locked());
                 let bytes = 8 * batch.len();
-                let expected = Pinning {
-                    total_bytes: bytes,
-                    rest: vec![("0".to_owned(), bytes, Unpinned::NoCuda)],
-                    ..Pinning::default()
-                };
+                let mut expected = Pinning::default();
+                expected.total_bytes = bytes;
+                expected.rest = vec![("0".to_owned(), bytes, Unpinned::NoCuda)];
                 assert_eq!(batch.pinning(), expected);
                 let error = tensor.pin_memory().unwrap_err();
                 assert!(error.to_string().contains("CUDA"), "{error}");

@@ -1,6 +1,6 @@
 //! Nothing grows: threads, files, locked bytes, resident bytes, slots.
 
-use pinfeed::mem::locked_bytes;
+use pinfeed::mem::{locked_bytes, page_size, round_to_pages};
 use pinfeed::{BoxError, DataLoader, Dataset, PinMemory, Row};
 
 use crate::common::{
@@ -13,10 +13,11 @@ use crate::{CREWS, crew};
 const NOISE: usize = 16 << 20;
 
 const BATCH: usize = 8;
-
 /// 128 KiB of a batch are too many for the small slot.
+const FLOATS: usize = 4096;
+
 fn write(index: usize, row: &mut Row<'_>) -> Result<(), BoxError> {
-    row.tensor::<f32>(&[4096])?.fill(index as f32);
+    row.tensor::<f32>(&[FLOATS])?.fill(index as f32);
     row.put_text("label");
     Ok(row.put(index as i64)?)
 }
@@ -45,6 +46,9 @@ fn at_rest<D: Dataset + 'static>(
     // locked beside them is not.
     assert!(memory.slab.slots <= base && memory.small.slots <= base, "{memory:?}");
     assert_eq!(locked_bytes(), memory.charged as u64, "{memory:?}");
+    // Slots of this size come several at a time, and go together.
+    let slots = base * (round_to_pages(BATCH * FLOATS * 4) + page_size());
+    assert!(memory.charged <= 4 * slots, "{memory:?}");
     Figures { files: open_files(), locked: locked_bytes(), resident: resident_bytes() }
 }
 
@@ -90,7 +94,7 @@ fn fifty_epochs() {
             // A tensor of it lives a little longer than the batch.
             let image = batch.tensor_at(0).unwrap();
             drop(batch);
-            assert_eq!(image.shape(), [BATCH, 4096]);
+            assert_eq!(image.shape(), [BATCH, FLOATS]);
         }
     });
 }
