@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-command=$(bash ci/readme-command.sh bench)
+command=$(bash ci/lib/readme-command.sh bench)
 arguments="--data synthetic --runs 1 --work-ms 5 --verify --json -"
 echo "\$ $command $arguments"
 bash -euo pipefail -c "$command $arguments" | python3 ci/main_job.py

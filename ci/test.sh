@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-command=$(bash ci/readme-command.sh test)
+command=$(bash ci/lib/readme-command.sh test)
 echo "\$ $command"
 bash -euo pipefail -c "$command"

@@ -5,6 +5,7 @@ bench/run.sh does, and puts the ratios together.
 """
 
 import os
+import statistics
 import sys
 import time
 
@@ -37,33 +38,34 @@ class Arrays(Dataset):
 
 def folder(path, samples):
     from torchvision.datasets import ImageFolder
-    from torchvision.transforms import ToTensor
+    from torchvision.transforms import PILToTensor
 
-    dataset = ImageFolder(path, transform=ToTensor())
+    # u8, as ours.
+    dataset = ImageFolder(path, transform=PILToTensor())
     every = len(dataset) // samples
     return Subset(dataset, [i * every for i in range(samples)])
 
 
 def rate(dataset, workers):
-    """Images per second: the best of two epochs after one that is not counted."""
+    """Images per second: the median of three epochs after one that is not counted."""
     loader = DataLoader(dataset, batch_size=BATCH, num_workers=workers, persistent_workers=workers > 0)
-    best = 0.0
-    for epoch in range(3):
+    rates = []
+    for epoch in range(4):
         begun = time.perf_counter()
         seen = sum(len(labels) for _, labels in loader)
         took = time.perf_counter() - begun
         if epoch > 0:
-            best = max(best, seen / took)
-    return best
+            rates.append(seen / took)
+    return statistics.median(rates)
 
 
 def main():
     torch.set_num_threads(1)
     workers = (0, 2)
-    cases = [("CIFAR-10 arrays to f32", Arrays(10_000))]
+    cases = [("CIFAR-10 arrays to f32", Arrays(50_000))]
     path = os.environ.get("PINFEED_JPEG_DIR")
     if path:
-        cases.append(("CIFAR-10 JPEG files to u8", folder(path, 5_000)))
+        cases.append(("CIFAR-10 JPEG files to u8", folder(path, 20_000)))
     else:
         print("skipped: jpeg (set PINFEED_JPEG_DIR)", file=sys.stderr)
     for case, dataset in cases:

@@ -14,7 +14,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::hint;
 use std::mem;
 use std::sync::Arc as StdArc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -36,21 +35,14 @@ const CHUNK: usize = 256;
 /// Waking a thread costs about this much, so that tickets with less work than
 /// that are worth it only several at a time.
 const WAKE_NS: usize = 5_000;
-/// How often a thread looks again before it sleeps: first without letting go
-/// of its CPU, then letting others run each time.
-const SPINS: usize = if cfg!(loom) { 0 } else { 16 };
-const YIELDS: usize = if cfg!(loom) { 0 } else { 40 };
+/// How often a thread looks again before it sleeps, letting others run each
+/// time.
+const LOOKS: usize = if cfg!(loom) { 0 } else { 20 };
 
 /// Looks out for something that may come very soon: to sleep and be woken costs
 /// more than a small batch does. Comes back when it is there, or not.
 fn look_out(is_there: impl Fn() -> bool) {
-    for _ in 0..SPINS {
-        if is_there() {
-            return;
-        }
-        hint::spin_loop();
-    }
-    for _ in 0..YIELDS {
+    for _ in 0..LOOKS {
         if is_there() {
             return;
         }
@@ -228,12 +220,11 @@ impl<T, R> Queue<T, R> {
         let cost = usize::try_from(cost).unwrap_or(usize::MAX).clamp(1, usize::MAX >> 8);
         let before = self.0.row_cost.load(Ordering::Relaxed);
         // Races lose a figure, which does not matter.
-        // What became much slower at once is believed at once: too large chunks
-        // of slow rows are worse than too small ones of fast rows.
+        // Slower and slower is believed step by step: one claim whose thread
+        // had to wait for a CPU says nothing of the rows.
         let after = match before {
             0 => cost,
-            _ if cost / 8 > before => cost,
-            _ => before - before / 4 + cost / 4,
+            _ => before - before / 4 + cost.min(before.saturating_mul(4)) / 4,
         };
         self.0.row_cost.store(after.max(1), Ordering::Relaxed);
     }

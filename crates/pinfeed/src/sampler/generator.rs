@@ -80,11 +80,15 @@ impl fmt::Debug for Generator {
 mod tests {
     use super::*;
 
-    /// The first draws of `torch.manual_seed(0)` and `(42)`.
+    /// The first draws after `torch.manual_seed(0)` and `(42)`; and only the low
+    /// half of a seed counts.
     #[test]
     fn as_torch() {
         let mut generator = Generator::manual_seed(0);
         assert_eq!(generator.random_u32(), 2_357_136_044);
+        assert_eq!(generator.random_u32(), 2_546_248_239);
+        assert_eq!(Generator::manual_seed(42).random_u32(), 1_608_637_542);
+        assert_eq!(Generator::manual_seed(0).random_i64(), 900_450_186_894_289_455);
         let low = Generator::manual_seed(5).random_u64();
         assert_eq!(Generator::manual_seed(5 + (1 << 32)).random_u64(), low);
     }

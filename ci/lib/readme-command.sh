@@ -2,9 +2,9 @@
 # Prints the command that README.md gives under the mark `<!-- NAME -->`: what
 # we check is what a reader is told to type.
 #
-#     bash ci/readme-command.sh test
+#     bash ci/lib/readme-command.sh test
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 command=$(awk -v mark="<!-- $1 -->" '
     $0 == mark          { marked = 1; next }
