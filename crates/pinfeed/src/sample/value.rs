@@ -55,18 +55,23 @@ macro_rules! scalars {
                 cx: &mut Context,
                 mut make: impl FnMut(usize) -> Result<Self, BoxError>,
             ) -> Result<(), BoxError> {
-                if let Some((column, outer, mut making)) = rows.scalars::<$ty>() {
-                    for ((cell, &outer), &index) in column.iter_mut().zip(outer).zip(indices) {
+                let Some((column, outer, mut making)) = rows.scalars::<$ty>() else {
+                    return rows.each(indices, cx, |index, row, _| Ok(make(index)?.write(row)?));
+                };
+                // Another thread may drop the iterator, or ask where a worker
+                // is; the caller of `next()` does neither meanwhile.
+                let watched = cx.worker().is_some();
+                for ((cell, &outer), &index) in column.iter_mut().zip(outer).zip(indices) {
+                    if watched {
                         if cx.is_cancelled() {
                             return Err(cancelled());
                         }
                         cx.enter(outer);
-                        making.now += 1;
-                        *cell = make(index)?;
                     }
-                    return Ok(());
+                    making.now += 1;
+                    *cell = make(index)?;
                 }
-                rows.each(indices, cx, |index, row, _| Ok(make(index)?.write(row)?))
+                Ok(())
             }
         }
     )*};
