@@ -114,7 +114,14 @@ impl<D: Dataset + 'static> Iter<D> {
     fn read_ahead(&mut self) {
         let Mode::Workers { lane, .. } = &mut self.mode else { return };
         let settings = &self.shared.settings;
-        let window = self.shared.window();
+        let mut window = self.shared.window();
+        if self.given == 0 && settings.in_order {
+            // The first batch first: with more workers than CPUs, one that has
+            // rows of it would be put aside for those that read ahead. Rows
+            // enough for all workers are enough.
+            let rows = settings.num_workers.saturating_mul(2);
+            window = window.min(rows.div_ceil(settings.batch_size));
+        }
         let ahead = usize::try_from(self.issued - self.given).unwrap_or(usize::MAX);
         let mut room = window.saturating_sub(ahead);
         // Not where it is to be said who is late, or where each batch is wanted
