@@ -193,7 +193,7 @@ fn a_batch_is_taken_apart_by_name() {
 #[test]
 fn a_field_that_is_not_there_is_an_error_with_those_that_are() {
     #[derive(Debug, FromBatch)]
-    #[allow(dead_code)]
+    #[expect(dead_code, reason = "only that it can not be made matters")]
     struct Masks {
         mask: Tensor,
     }
@@ -207,7 +207,7 @@ fn a_field_that_is_not_there_is_an_error_with_those_that_are() {
 #[test]
 fn a_field_of_another_kind_is_an_error() {
     #[derive(Debug, FromBatch)]
-    #[allow(dead_code)]
+    #[expect(dead_code, reason = "only that it can not be made matters")]
     struct Wrong {
         caption: Tensor,
     }
@@ -222,7 +222,7 @@ fn a_tuple_struct_takes_just_as_many_fields_by_position() {
     struct All(Tensor, Vec<String>, Tensor);
 
     #[derive(Debug, FromBatch)]
-    #[allow(dead_code)]
+    #[expect(dead_code, reason = "only that it can not be made matters")]
     struct Two(Tensor, Vec<String>);
 
     let All(image, caption, label) = captioned().try_into().unwrap();
